@@ -1,0 +1,196 @@
+/**
+ * The configuration of the bundle: schema, defaults and checks.
+ *
+ * The schema library lets unknown keys and `NaN` pass and turns `null` into the default, so
+ * {@link checkConfig} looks at the raw value first and reports every fault with the key, the value
+ * and what is allowed.
+ *
+ * @module dsh-live-workspace/config
+ */
+import z from '@deepseek-ai/schemastery'
+
+const count = (min: number, max: number, fallback: number) =>
+  z.number().step(1).min(min).max(max).default(fallback)
+const oneOf = <const T extends string>(values: readonly T[], fallback: T): z<T> =>
+  // The union's static type is the union of its constants, which the library's typings widen to `string`.
+  z.union(values.map((value) => z.const(value))).default(fallback) as unknown as z<T>
+const names = (fallback: string[]) => z.array(z.string()).default(fallback)
+
+const watch = {
+  backend: oneOf(['auto', 'chokidar', 'polling', 'off'], 'auto').description(
+    'How files are watched. `off` keeps only the check of the files that a session has used.',
+  ),
+  usePolling: z.boolean().default(false).description('The same as `backend: polling`.'),
+  debounceMs: count(0, 60_000, 75).description(
+    'Quiet time in ms that ends the wait at a boundary where no exact barrier exists.',
+  ),
+  maxWaitMs: count(1, 60_000, 500).description('Longest wait in ms for the watcher at one boundary.'),
+  pollIntervalMs: count(10, 600_000, 100).description('Time in ms between two scans when polling.'),
+  ignoredDirectories: names(['.git', 'node_modules']).description(
+    'Names of directories that are neither watched nor reported, at any depth.',
+  ),
+  rootMarkers: names(['.git']).description(
+    'Names whose presence makes a directory the root of a workspace.',
+  ),
+  sweepBudget: count(0, 1_000_000, 64).description(
+    'Used files checked at a boundary inside a turn while the watcher is live.',
+  ),
+  maxJournalPaths: count(1, 10_000_000, 50_000).description(
+    'Changed paths kept per root; beyond it only their number is known.',
+  ),
+  restartDelayMs: count(1, 3_600_000, 1_000).description(
+    'Delay in ms before the first restart of a failed watcher; it doubles with each further one.',
+  ),
+  maxRestartDelayMs: count(1, 86_400_000, 60_000).description(
+    'Longest delay in ms between two restarts of a failed watcher.',
+  ),
+}
+
+const notice = {
+  maxNoticePaths: count(1, 10_000, 50).description('Paths named in one notice; the rest is counted.'),
+  maxNoticeBytes: count(512, 1_048_576, 4_096).description('Size in bytes of one notice, frame included.'),
+  maxPathBytes: count(32, 65_536, 300).description(
+    'Size in bytes of one path in a notice; a longer one is shortened in the middle.',
+  ),
+  statConcurrency: count(1, 1_024, 16).description('Files checked at the same time.'),
+  verifyAtTurnStop: z.boolean().default(true).description('Check once more before a turn ends.'),
+  turnStopScope: oneOf(['workspace', 'session'], 'workspace').description(
+    'Which changes may cause a further step when a turn is about to end: `session` only those of files that the session has used, `workspace` others too, but once a turn.',
+  ),
+  maxSteersPerTurn: count(0, 100, 3).description('Further steps that changes may cause in one turn.'),
+}
+
+const rooms = { watch, notice }
+
+type KeySchema = z<never, unknown>
+type Shape = Record<string, KeySchema>
+type Values<S extends Shape> = { readonly [K in keyof S]: ReturnType<S[K]> }
+
+/** Settings of `src/watch`. Delays in ms. */
+export type WatchConfig = Values<typeof watch>
+/** Settings of `src/notice` and of the boundary. Sizes in bytes. */
+export type NoticeConfig = Values<typeof notice>
+/** A complete, checked configuration. */
+export interface LiveWorkspaceConfig {
+  readonly watch: WatchConfig
+  readonly notice: NoticeConfig
+}
+
+/** One wrong setting. `message` names the key, the value and what is allowed. */
+export class ConfigError extends z.ValidationError {
+  constructor(message: string) {
+    super(message, {})
+  }
+}
+
+const reject = (key: string, value: unknown, allowed: string): never => {
+  const shown = typeof value === 'number' ? String(value) : (JSON.stringify(value) ?? String(value))
+  throw new ConfigError(`dsh-live-workspace: ${key} is ${shown}; allowed: ${allowed}`)
+}
+
+/** What a schema accepts, in words. */
+const allowedBy = (schema: KeySchema): string => {
+  const fallback = `default ${JSON.stringify(schema.meta.default)}`
+  if (schema.type === 'union') {
+    return `${(schema.list ?? []).map((item) => JSON.stringify(item.value)).join(', ')} (${fallback})`
+  }
+  if (schema.type === 'array') return `a list of strings (${fallback})`
+  if (schema.type === 'boolean') return `true or false (${fallback})`
+  return `a whole number from ${schema.meta.min} to ${schema.meta.max} (${fallback})`
+}
+
+const isPlainObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Levenshtein distance, for the nearest known name of a mistyped key. */
+const distance = (a: string, b: string): number => {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
+  for (const [i, left] of [...a].entries()) {
+    const next = [i + 1]
+    for (const [j, right] of [...b].entries()) {
+      next.push(
+        Math.min((next[j] ?? 0) + 1, (row[j + 1] ?? 0) + 1, (row[j] ?? 0) + (left === right ? 0 : 1)),
+      )
+    }
+    row = next
+  }
+  return row.at(-1) ?? 0
+}
+
+const unknownKey = (key: string, path: string, known: readonly string[], value: unknown): never => {
+  const home = Object.entries(rooms).find(([, shape]) => Object.hasOwn(shape, key))
+  const hint = path === '' && home ? `it belongs into the room "${home[0]}": ${home[0]}.${key}` : undefined
+  const nearest = known.toSorted((a, b) => distance(key, a) - distance(key, b))[0]
+  return reject(
+    `${path}${key} (unknown key)`,
+    value,
+    hint ?? `${known.join(', ')}${nearest === undefined ? '' : `; did you mean "${path}${nearest}"?`}`,
+  )
+}
+
+const checkRoom = <S extends Shape>(room: string, shape: S, raw: unknown): Values<S> => {
+  if (raw !== undefined && !isPlainObject(raw)) return reject(room, raw, 'a group of settings')
+  const given = raw ?? {}
+  for (const key of Object.keys(given)) {
+    if (!Object.hasOwn(shape, key)) unknownKey(key, `${room}.`, Object.keys(shape), given[key])
+  }
+  const checked = Object.entries(shape).map(([key, schema]): [string, unknown] => {
+    const value = given[key]
+    if (value === null || (typeof value === 'number' && !Number.isFinite(value))) {
+      return reject(`${room}.${key}`, value, allowedBy(schema))
+    }
+    try {
+      // Whether the value fits is what the schema finds out.
+      return [key, schema(value as never)]
+    } catch (error) {
+      if (!z.ValidationError.is(error)) throw error
+      return reject(`${room}.${key}`, value, allowedBy(schema))
+    }
+  })
+  // Every key of the shape was just resolved by its own schema.
+  return Object.fromEntries(checked) as Values<S>
+}
+
+const checkNames = (key: string, values: readonly string[]): void => {
+  for (const value of values) {
+    if (value === '' || value === '.' || value === '..' || /[/\\\0]/.test(value)) {
+      reject(key, value, 'plain file names without a separator')
+    }
+  }
+}
+
+/**
+ * Resolve and check a raw configuration.
+ * @param raw - what the row, or the settings document, gives; `undefined` and `null` mean "all defaults".
+ * @returns the complete configuration.
+ * @throws {ConfigError} for the first fault, naming key, value and what is allowed.
+ */
+export const checkConfig = (raw: unknown): LiveWorkspaceConfig => {
+  if (raw !== undefined && raw !== null && !isPlainObject(raw)) reject('config', raw, 'groups of settings')
+  const given = isPlainObject(raw) ? raw : {}
+  for (const key of Object.keys(given)) {
+    if (!Object.hasOwn(rooms, key)) unknownKey(key, '', Object.keys(rooms), given[key])
+  }
+  const checked = {
+    watch: checkRoom('watch', watch, given['watch']),
+    notice: checkRoom('notice', notice, given['notice']),
+  }
+  const { debounceMs, maxWaitMs, restartDelayMs, maxRestartDelayMs, usePolling, backend } = checked.watch
+  if (maxWaitMs < debounceMs) {
+    reject('watch.maxWaitMs', maxWaitMs, `at least watch.debounceMs (${debounceMs})`)
+  }
+  if (maxRestartDelayMs < restartDelayMs) {
+    reject('watch.maxRestartDelayMs', maxRestartDelayMs, `at least watch.restartDelayMs (${restartDelayMs})`)
+  }
+  if (usePolling && backend !== 'auto' && backend !== 'polling') {
+    reject('watch.usePolling', usePolling, `false beside watch.backend "${backend}"`)
+  }
+  checkNames('watch.ignoredDirectories', checked.watch.ignoredDirectories)
+  checkNames('watch.rootMarkers', checked.watch.rootMarkers)
+  return usePolling ? { ...checked, watch: { ...checked.watch, backend: 'polling' } } : checked
+}
+
+/** The schema that the host validates a row with: the raw value goes through {@link checkConfig}. */
+export const Config: z<unknown, LiveWorkspaceConfig> = z
+  .transform(z.any(), checkConfig)
+  .default(checkConfig({}))

@@ -1,0 +1,16 @@
+/**
+ * Facts about unknown errors. Host classes may exist twice in one process, so nothing here asks what
+ * class an error is of.
+ *
+ * @module dsh-live-workspace/errors
+ */
+
+/** The `code` of an error (`ENOENT`, `FS_NOT_FOUND`), if it has one. */
+export const codeOf = (error: unknown): string | undefined =>
+  typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string'
+    ? error.code
+    : undefined
+
+/** The message of an error, on one line. */
+export const messageOf = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, ' ').trim()

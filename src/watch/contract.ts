@@ -1,0 +1,84 @@
+/**
+ * The contract between the registry and its watcher backends.
+ *
+ * A backend says that something may have changed, never what the change was; the truth comes from
+ * the filesystem service at a boundary. It knows nothing of sessions and messages.
+ *
+ * @module dsh-live-workspace/watch/contract
+ */
+
+/** A reason why a watcher cannot be trusted, with what a person can do about it. */
+export interface WatchFault {
+  /** One of the codes below, stable for tests and logs. */
+  readonly code:
+    | 'watch-limit'
+    | 'instance-limit'
+    | 'access-denied'
+    | 'root-lost'
+    | 'overflow'
+    | 'error'
+  /** What happened, in a sentence without a full stop. */
+  readonly reason: string
+  /** What a person can do, in a sentence without a full stop. */
+  readonly remedy: string
+}
+
+/** Where a backend reports to. Every call is synchronous and cheap. */
+export interface WatchSink {
+  /**
+   * A path may have changed.
+   * @param path - absolute path of a file.
+   * @param existed - whether it was there before, as far as the backend knows.
+   */
+  invalidate(path: string, existed: boolean | undefined): void
+  /** Anything below the root may have changed. */
+  invalidateAll(): void
+  /** The whole tree is subscribed to. */
+  ready(): void
+  /** A part of the tree cannot be watched; the rest still is. */
+  uncovered(fault: WatchFault): void
+  /** The backend cannot be trusted any more; the registry closes and replaces it. */
+  fault(fault: WatchFault): void
+}
+
+/**
+ * What a barrier found out.
+ *
+ * - `clean`: every event from before the call has reached the sink.
+ * - `best-effort`: the platform has no exact barrier; the backend waited for silence.
+ * - `unclean`: events may be missing (still starting, limit reached, fault).
+ */
+export type BarrierOutcome = 'clean' | 'best-effort' | 'unclean'
+
+/** One watcher of one root. */
+export interface WatchBackend {
+  /** Name for status and logs. */
+  readonly name: string
+  /**
+   * Wait until every event from before the call has reached the sink.
+   * @param limitMs - longest wait in ms.
+   * @param signal - ends the wait at once, as `unclean`. Never rejects.
+   */
+  barrier(limitMs: number, signal: AbortSignal): Promise<BarrierOutcome>
+  /** Number of directories watched, as far as the backend knows. */
+  readonly watchedDirectories: number
+  /** Release every handle and timer; no call reaches the sink afterwards. */
+  close(): Promise<void>
+}
+
+/** What a backend is made from. */
+export interface BackendOptions {
+  /** Real path of the root. */
+  readonly root: string
+  readonly sink: WatchSink
+  /** Whether a path is neither watched nor reported. */
+  readonly ignored: (path: string) => boolean
+  /** Quiet time in ms that ends the wait where no exact barrier exists. */
+  readonly debounceMs: number
+  readonly polling: boolean
+  readonly pollIntervalMs: number
+  /** Runs a callback outside any agent's async context; every handle is made inside it. */
+  readonly detached: <T>(make: () => T) => T
+}
+
+export type BackendFactory = (options: BackendOptions) => WatchBackend

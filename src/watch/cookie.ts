@@ -1,0 +1,75 @@
+/**
+ * A fence in the event queue of this process.
+ *
+ * On Linux every `fs.watch` handle of one loop shares one inotify queue, and the kernel queues a
+ * record inside the writer's own system call. So when the event of a file that we made has arrived,
+ * every event from before it has been delivered too. The file may lie anywhere; a private temporary
+ * directory disturbs nobody. (The same method as the query cookies of watchman and of git's
+ * filesystem monitor.)
+ *
+ * @module dsh-live-workspace/watch/cookie
+ */
+import { closeSync, type FSWatcher, mkdtempSync, openSync, realpathSync, rmSync, unlinkSync, watch } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** One private directory, one handle, any number of waiting fences. */
+export class CookieFence {
+  readonly #directory: string
+  readonly #watcher: FSWatcher
+  readonly #waiting = new Map<string, (passed: boolean) => void>()
+  #next = 0
+
+  /** @throws when the temporary directory cannot be made or watched. */
+  constructor() {
+    this.#directory = mkdtempSync(join(realpathSync(tmpdir()), 'dsh-live-workspace-'))
+    try {
+      this.#watcher = watch(this.#directory, { persistent: false }, (_event, name) => {
+        if (name !== null) this.#waiting.get(name)?.(true)
+      })
+    } catch (error) {
+      rmSync(this.#directory, { recursive: true, force: true })
+      throw error
+    }
+  }
+
+  /**
+   * Wait until the queue has passed this moment.
+   * @param limitMs - longest wait in ms.
+   * @param signal - ends the wait at once.
+   * @returns whether the queue did pass; `false` when the wait ended otherwise. Never rejects.
+   */
+  pass(limitMs: number, signal: AbortSignal): Promise<boolean> {
+    if (signal.aborted) return Promise.resolve(false)
+    return new Promise((resolve) => {
+      // A name of its own for each fence: equal adjacent records would be merged by the kernel.
+      const name = `${process.pid}-${this.#next++}`
+      const settle = (passed: boolean) => {
+        clearTimeout(timer)
+        signal.removeEventListener('abort', giveUp)
+        this.#waiting.delete(name)
+        resolve(passed)
+      }
+      const giveUp = () => settle(false)
+      // Holds the process for the length of one wait: nothing else may be left that does.
+      const timer = setTimeout(giveUp, limitMs)
+      signal.addEventListener('abort', giveUp, { once: true })
+      this.#waiting.set(name, settle)
+      try {
+        const path = join(this.#directory, name)
+        closeSync(openSync(path, 'wx'))
+        unlinkSync(path)
+      } catch {
+        // No room or no permission for a cookie: the caller treats the barrier as not passed.
+        settle(false)
+      }
+    })
+  }
+
+  /** Close the handle, remove the directory and end every wait as not passed. */
+  close(): void {
+    this.#watcher.close()
+    rmSync(this.#directory, { recursive: true, force: true })
+    for (const settle of [...this.#waiting.values()]) settle(false)
+  }
+}

@@ -1,0 +1,242 @@
+/**
+ * One watcher per root, shared by all sessions of that root.
+ *
+ * @module dsh-live-workspace/watch/registry
+ */
+import { basename, relative, sep } from 'node:path'
+import type { WatchConfig } from '../config.ts'
+import type { BackendFactory, BarrierOutcome, WatchBackend, WatchFault, WatchSink } from './contract.ts'
+import { type Coverage, nextCoverage, restartDelay } from './coverage.ts'
+import { faultOf } from './faults.ts'
+import { Journal, type JournalSlice } from './journal.ts'
+
+/** What the registry needs from its surroundings. */
+export interface RegistryOptions {
+  readonly config: WatchConfig
+  readonly backend: BackendFactory
+  /** Runs a callback outside any agent's async context. */
+  readonly detached: <T>(make: () => T) => T
+  /** Called once per fault, with its remedy. */
+  readonly report: (root: string, fault: WatchFault) => void
+}
+
+/** A reader of one root's journal. */
+export interface RootReader {
+  readonly root: string
+  readonly coverage: Coverage
+  /** Name and size of the watcher, for status. */
+  readonly backend: { readonly name: string; readonly watchedDirectories: number } | undefined
+  /** Wait for the events from before this call. Never rejects. */
+  barrier(limitMs: number, signal: AbortSignal): Promise<BarrierOutcome>
+  /** Take what was invalidated since the last call. */
+  read(): JournalSlice
+  /** Leave; the last reader's leaving closes the watcher, and is awaited. */
+  leave(): Promise<void>
+}
+
+class RootWatch {
+  readonly root: string
+  readonly #options: RegistryOptions
+  readonly #journal: Journal
+  readonly #cursors = new Map<object, number>()
+  #coverage: Coverage
+  #backend: WatchBackend | undefined
+  #closing: Promise<void> = Promise.resolve()
+  #restart: NodeJS.Timeout | undefined
+  #attempts = 0
+  #closed = false
+
+  constructor(root: string, options: RegistryOptions, local: boolean) {
+    this.root = root
+    this.#options = options
+    this.#journal = new Journal(options.config.maxJournalPaths)
+    this.#coverage = options.config.backend === 'off' ? { kind: 'off' } : { kind: 'starting' }
+    if (!local) this.#coverage = { kind: 'remote' }
+    if (this.#coverage.kind === 'starting') this.#start()
+  }
+
+  get coverage(): Coverage {
+    return this.#coverage
+  }
+
+  get backend(): WatchBackend | undefined {
+    return this.#backend
+  }
+
+  get readers(): number {
+    return this.#cursors.size
+  }
+
+  join(reader: object): void {
+    this.#cursors.set(reader, this.#journal.head)
+  }
+
+  read(reader: object): JournalSlice {
+    const slice = this.#journal.since(this.#cursors.get(reader) ?? this.#journal.head)
+    this.#cursors.set(reader, slice.head)
+    this.#journal.trim(Math.min(...this.#cursors.values()))
+    return slice
+  }
+
+  leave(reader: object): void {
+    this.#cursors.delete(reader)
+  }
+
+  async barrier(limitMs: number, signal: AbortSignal): Promise<BarrierOutcome> {
+    return (await this.#backend?.barrier(limitMs, signal)) ?? 'unclean'
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    clearTimeout(this.#restart)
+    this.#stop()
+    await this.#closing
+  }
+
+  #start(): void {
+    const { config, detached } = this.#options
+    this.#coverage = nextCoverage(this.#coverage, { kind: 'started' })
+    // A sink of its own for each backend: a closed one must not speak for its successor.
+    let current: WatchBackend | undefined
+    const mine = () => !this.#closed && (current === undefined || current === this.#backend)
+    const sink: WatchSink = {
+      invalidate: (path, existed) => {
+        if (mine()) this.#journal.note(path, existed)
+      },
+      invalidateAll: () => {
+        if (mine()) this.#journal.noteAll()
+      },
+      ready: () => {
+        if (!mine()) return
+        // What happened while nobody listened is found by looking at everything again.
+        if (this.#coverage.kind === 'degraded') this.#journal.noteAll()
+        this.#attempts = 0
+        this.#coverage = nextCoverage(this.#coverage, { kind: 'ready' })
+      },
+      uncovered: (fault) => {
+        if (mine()) this.#options.report(this.root, fault)
+      },
+      fault: (fault) => {
+        if (mine()) this.#fail(fault)
+      },
+    }
+    try {
+      current = detached(() =>
+        this.#options.backend({
+          root: this.root,
+          sink,
+          ignored: (path) => this.#ignored(path),
+          debounceMs: config.debounceMs,
+          polling: config.backend === 'polling',
+          pollIntervalMs: config.pollIntervalMs,
+          detached,
+        }),
+      )
+      this.#backend = current
+    } catch (error) {
+      this.#fail(faultOf(error, this.root))
+    }
+  }
+
+  #stop(): void {
+    const backend = this.#backend
+    this.#backend = undefined
+    if (!backend) return
+    this.#closing = this.#closing
+      .then(() => backend.close())
+      .catch((error: unknown) => this.#options.report(this.root, faultOf(error, this.root)))
+  }
+
+  #fail(fault: WatchFault): void {
+    const told = this.#coverage.kind === 'degraded' && this.#coverage.fault.code === fault.code
+    this.#coverage = nextCoverage(this.#coverage, { kind: 'fault', fault })
+    if (!told) this.#options.report(this.root, fault)
+    this.#stop()
+    clearTimeout(this.#restart)
+    const { restartDelayMs, maxRestartDelayMs } = this.#options.config
+    const delay = restartDelay(this.#attempts++, restartDelayMs, maxRestartDelayMs)
+    this.#restart = this.#options.detached(() =>
+      setTimeout(() => {
+        void this.#closing.then(() => {
+          if (!this.#closed && !this.#backend) this.#start()
+        })
+      }, delay),
+    )
+    this.#restart.unref()
+  }
+
+  #ignored(path: string): boolean {
+    if (path === this.root) return false
+    const names = this.#options.config.ignoredDirectories
+    if (names.includes(basename(path))) return true
+    return relative(this.root, path)
+      .split(sep)
+      .some((segment) => names.includes(segment))
+  }
+}
+
+/** All watched roots of one plugin instance. */
+export class WatchRegistry {
+  readonly #options: RegistryOptions
+  readonly #roots = new Map<string, RootWatch>()
+  /** Roots that are being closed: a successor waits, so that limits count one watcher. */
+  readonly #closing = new Set<Promise<void>>()
+  #closed = false
+
+  constructor(options: RegistryOptions) {
+    this.#options = options
+  }
+
+  /** Roots watched now, for status and tests. */
+  get size(): number {
+    return this.#roots.size
+  }
+
+  /**
+   * Join a root; the first reader starts its watcher.
+   * @param root - real path of the root.
+   * @param local - whether the files are on this machine's disk.
+   */
+  join(root: string, local: boolean): RootReader {
+    const key = local ? root : `remote:${root}`
+    const watch = this.#roots.get(key) ?? new RootWatch(root, this.#options, local)
+    this.#roots.set(key, watch)
+    const id = {}
+    watch.join(id)
+    return {
+      root,
+      get coverage() {
+        return watch.coverage
+      },
+      get backend() {
+        return watch.backend
+      },
+      barrier: (limitMs, signal) => watch.barrier(limitMs, signal),
+      read: () => watch.read(id),
+      leave: async () => {
+        watch.leave(id)
+        if (watch.readers > 0 || this.#roots.get(key) !== watch) return
+        this.#roots.delete(key)
+        await this.#close(watch)
+      },
+    }
+  }
+
+  /** Close every watcher and wait until all are closed. */
+  async close(): Promise<void> {
+    this.#closed = true
+    for (const watch of this.#roots.values()) void this.#close(watch)
+    this.#roots.clear()
+    await Promise.all(this.#closing)
+  }
+
+  get closed(): boolean {
+    return this.#closed
+  }
+
+  #close(watch: RootWatch): Promise<void> {
+    const closing = watch.close().finally(() => this.#closing.delete(closing))
+    this.#closing.add(closing)
+    return closing
+  }
+}
