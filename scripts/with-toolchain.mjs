@@ -107,7 +107,7 @@ function run(file, args, { cwd = checkout, quiet = false } = {}) {
     const passOn = (signal) => {
       received = signal
       if (windows) child.kill(signal)
-      else process.kill(-child.pid, signal)
+      else if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid, signal)
     }
     for (const signal of passedOn) process.on(signal, passOn)
     const settle = () => passedOn.forEach((signal) => process.off(signal, passOn))

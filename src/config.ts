@@ -12,8 +12,7 @@ import z from '@deepseek-ai/schemastery'
 const count = (min: number, max: number, fallback: number) =>
   z.number().step(1).min(min).max(max).default(fallback)
 const oneOf = <const T extends string>(values: readonly T[], fallback: T): z<T> =>
-  // The union's static type is the union of its constants, which the library's typings widen to `string`.
-  z.union(values.map((value) => z.const(value))).default(fallback) as unknown as z<T>
+  z.union(values.map((value) => z.const(value))).default(fallback)
 const names = (fallback: string[]) => z.array(z.string()).default(fallback)
 
 const watch = {
@@ -29,9 +28,7 @@ const watch = {
   ignoredDirectories: names(['.git', 'node_modules']).description(
     'Names of directories that are neither watched nor reported, at any depth.',
   ),
-  rootMarkers: names(['.git']).description(
-    'Names whose presence makes a directory the root of a workspace.',
-  ),
+  rootMarkers: names(['.git']).description('Names whose presence makes a directory the root of a workspace.'),
   sweepBudget: count(0, 1_000_000, 64).description(
     'Used files checked at a boundary inside a turn while the watcher is live.',
   ),
@@ -105,12 +102,10 @@ const isPlainObject = (value: unknown): value is Record<string, unknown> =>
 /** Levenshtein distance, for the nearest known name of a mistyped key. */
 const distance = (a: string, b: string): number => {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index)
-  for (const [i, left] of [...a].entries()) {
+  for (const [i, left] of Array.from(a).entries()) {
     const next = [i + 1]
-    for (const [j, right] of [...b].entries()) {
-      next.push(
-        Math.min((next[j] ?? 0) + 1, (row[j + 1] ?? 0) + 1, (row[j] ?? 0) + (left === right ? 0 : 1)),
-      )
+    for (const [j, right] of Array.from(b).entries()) {
+      next.push(Math.min((next[j] ?? 0) + 1, (row[j + 1] ?? 0) + 1, (row[j] ?? 0) + (left === right ? 0 : 1)))
     }
     row = next
   }

@@ -16,7 +16,7 @@ import pLimit from 'p-limit'
 import { codeOf } from '../errors.ts'
 import type { BackendOptions, BarrierOutcome, WatchBackend } from './contract.ts'
 import { CookieFence } from './cookie.ts'
-import { faultOf } from './faults.ts'
+import { concernsAll, faultOf } from './faults.ts'
 import { KnownTree } from './known-tree.ts'
 
 /** How much older than the last barrier a changed entry may look: coarse clocks, tick by tick. */
@@ -47,6 +47,7 @@ class ChokidarBackend implements WatchBackend {
   #inspectedAt = Date.now()
   #lastEventAt = 0
   #ready = false
+  #partial = false
   #closed = false
 
   constructor(options: BackendOptions, kind: BarrierKind) {
@@ -85,15 +86,13 @@ class ChokidarBackend implements WatchBackend {
     const startedAt = Date.now()
     if (this.#closed) return 'unclean'
     const ready = this.#ready
-    const passed = this.#fence
-      ? await this.#fence.pass(limitMs, signal)
-      : await this.#quiet(deadline, signal)
+    const passed = this.#fence ? await this.#fence.pass(limitMs, signal) : await this.#quiet(deadline, signal)
     if (!passed || this.#closed) return 'unclean'
     // One after the other: a second barrier must not overtake what the first has taken out.
     const inspection = this.#inspection.then(() => this.#inspect(deadline, signal, startedAt))
     this.#inspection = inspection.then(() => undefined)
     const complete = await inspection
-    if (!complete || !ready || this.#closed) return 'unclean'
+    if (!complete || !ready || this.#partial || this.#closed) return 'unclean'
     return this.#fence ? 'clean' : 'best-effort'
   }
 
@@ -159,9 +158,14 @@ class ChokidarBackend implements WatchBackend {
 
   #onError(error: unknown): void {
     if (this.#closed) return
-    const fault = faultOf(error, this.#options.root)
-    if (fault.code === 'access-denied') this.#options.sink.uncovered(fault)
-    else this.#options.sink.fault(fault)
+    const fault = faultOf(error)
+    if (concernsAll(fault)) {
+      this.#options.sink.fault(fault)
+      return
+    }
+    // One path that cannot be followed: the rest is, but no barrier is complete any more.
+    this.#partial = true
+    this.#options.sink.uncovered(fault)
   }
 
   /** Silence for `debounceMs`: all that can be had where events have no order. */
@@ -332,4 +336,3 @@ export const chokidarBackend = (
   options: BackendOptions,
   kind: BarrierKind = defaultBarrierKind(options),
 ): WatchBackend => new ChokidarBackend(options, kind)
-

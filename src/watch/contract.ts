@@ -10,15 +10,11 @@
 /** A reason why a watcher cannot be trusted, with what a person can do about it. */
 export interface WatchFault {
   /** One of the codes below, stable for tests and logs. */
-  readonly code:
-    | 'watch-limit'
-    | 'instance-limit'
-    | 'access-denied'
-    | 'root-lost'
-    | 'overflow'
-    | 'error'
-  /** What happened, in a sentence without a full stop. */
+  readonly code: 'watch-limit' | 'instance-limit' | 'access-denied' | 'root-lost' | 'overflow' | 'error'
+  /** What happened, in a fixed sentence without a full stop: models read it. */
   readonly reason: string
+  /** What the system said, for the log alone: it may hold names of files. */
+  readonly detail?: string
   /** What a person can do, in a sentence without a full stop. */
   readonly remedy: string
 }

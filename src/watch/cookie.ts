@@ -9,7 +9,16 @@
  *
  * @module dsh-live-workspace/watch/cookie
  */
-import { closeSync, type FSWatcher, mkdtempSync, openSync, realpathSync, rmSync, unlinkSync, watch } from 'node:fs'
+import {
+  closeSync,
+  type FSWatcher,
+  mkdtempSync,
+  openSync,
+  realpathSync,
+  rmSync,
+  unlinkSync,
+  watch,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 

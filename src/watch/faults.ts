@@ -6,12 +6,14 @@
 import { codeOf, messageOf } from '../errors.ts'
 import type { WatchFault } from './contract.ts'
 
-/**
- * Explain a watcher's error.
- * @param error - as the watcher gave it.
- * @param root - the watched root, for the text.
- */
-export const faultOf = (error: unknown, root: string): WatchFault => {
+/** Codes after which a watcher as a whole cannot be trusted; every other one concerns one path. */
+const LIMITS = new Set<WatchFault['code']>(['watch-limit', 'instance-limit'])
+
+/** Whether a fault concerns the whole watcher, not only the path that it was met at. */
+export const concernsAll = (fault: WatchFault): boolean => LIMITS.has(fault.code)
+
+/** Explain a watcher's error. */
+export const faultOf = (error: unknown): WatchFault => {
   switch (codeOf(error)) {
     case 'ENOSPC':
       return {
@@ -32,13 +34,15 @@ export const faultOf = (error: unknown, root: string): WatchFault => {
     case 'EPERM':
       return {
         code: 'access-denied',
-        reason: `a directory may not be watched (${messageOf(error)})`,
+        reason: 'a directory may not be watched',
+        detail: messageOf(error),
         remedy: 'give this user access, or add the directory to watch.ignoredDirectories',
       }
     default:
       return {
         code: 'error',
-        reason: `the watcher of ${root} failed (${messageOf(error)})`,
+        reason: 'the file watcher reported an error',
+        detail: messageOf(error),
         remedy: 'if it happens again, set watch.backend to "polling" or "off"',
       }
   }

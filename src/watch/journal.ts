@@ -25,8 +25,10 @@ export interface JournalSlice {
   /** The cursor to continue from. */
   readonly head: number
   readonly paths: readonly DirtyPath[]
-  /** Paths were dropped since the cursor: everything of the root is to be looked at again. */
-  readonly overflowed: boolean
+  /** Everything of the root is to be looked at again: events were missed, or paths dropped. */
+  readonly everything: boolean
+  /** Changed paths whose names were dropped since the cursor. */
+  readonly dropped: number
 }
 
 interface Entry {
@@ -41,7 +43,10 @@ export class Journal {
   readonly #maxPaths: number
   readonly #entries = new Map<string, Entry>()
   #head = 0
-  #overflowSeq = 0
+  /** The latest event after which everything is dirty. */
+  #everythingSeq = 0
+  /** Event number → paths dropped at it. */
+  readonly #drops = new Map<number, number>()
 
   /** @param maxPaths - paths kept; one more drops them all and marks the whole root dirty. */
   constructor(maxPaths: number) {
@@ -75,16 +80,17 @@ export class Journal {
       return
     }
     if (this.#entries.size >= this.#maxPaths) {
-      this.noteAll()
+      this.#everythingSeq = seq
+      this.#drops.set(seq, this.#entries.size + 1)
+      this.#entries.clear()
       return
     }
     this.#entries.set(path, { seq, existed, appearedSeq: existed === false ? seq : 0 })
   }
 
-  /** Mark the whole root dirty and drop what is known of single paths. */
+  /** Mark the whole root dirty: events were missed. */
   noteAll(): void {
-    this.#overflowSeq = ++this.#head
-    this.#entries.clear()
+    this.#everythingSeq = ++this.#head
   }
 
   /**
@@ -100,7 +106,9 @@ export class Journal {
         paths.push({ path, seq: entry.seq, existed })
       }
     }
-    return { head: this.#head, paths, overflowed: this.#overflowSeq > cursor }
+    let dropped = 0
+    for (const [seq, count] of this.#drops) if (seq > cursor) dropped += count
+    return { head: this.#head, paths, everything: this.#everythingSeq > cursor, dropped }
   }
 
   /**
@@ -108,6 +116,7 @@ export class Journal {
    * @param lowestCursor - the lowest cursor of all readers.
    */
   trim(lowestCursor: number): void {
+    for (const seq of this.#drops.keys()) if (seq <= lowestCursor) this.#drops.delete(seq)
     for (const [path, entry] of this.#entries) {
       // Entries stand in the order of their latest event.
       if (entry.seq > lowestCursor) return

@@ -134,7 +134,7 @@ class RootWatch {
       )
       this.#backend = current
     } catch (error) {
-      this.#fail(faultOf(error, this.root))
+      this.#fail(faultOf(error))
     }
   }
 
@@ -144,7 +144,7 @@ class RootWatch {
     if (!backend) return
     this.#closing = this.#closing
       .then(() => backend.close())
-      .catch((error: unknown) => this.#options.report(this.root, faultOf(error, this.root)))
+      .catch((error: unknown) => this.#options.report(this.root, faultOf(error)))
   }
 
   #fail(fault: WatchFault): void {

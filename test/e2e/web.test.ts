@@ -17,6 +17,8 @@ import { ourMessages, type OurMessage } from '../support/session-log.ts'
 import { startWeb, type DshWeb } from '../support/web.ts'
 
 const ROOT_RULE = 'Rule of the root: answer in rhyme.'
+// The test starts dsh web twice.
+const TEST_TIMEOUT_MS = 60_000
 const NESTED_RULE = 'Rule of the folder: never use tabs.'
 
 let home: ScratchHome
@@ -35,7 +37,7 @@ beforeAll(async () => {
     'folder/shared.md': 'first\n',
   })
   model = await startScriptedModel(({ session }) => pending.get(session)?.shift() ?? say('done'))
-  await installBundle({ profile: 'web', home, tarball: await packBundle() })
+  await installBundle({ profile: 'web', home, tarball: packBundle(home.root) })
 })
 
 afterAll(async () => {
@@ -59,45 +61,54 @@ function lastRequest(session: string): ModelRequest {
 const occurrences = (request: ModelRequest, text: string): number =>
   injectedTexts(request).join('\n').split(text).length - 1
 
+function expectNothingTwice(request: ModelRequest): void {
+  const reminders = injectedTexts(request).filter((text) => text.includes('<system-reminder>'))
+  expect(reminders).toEqual([...new Set(reminders)])
+  for (const rule of [ROOT_RULE, NESTED_RULE]) expect(occurrences(request, rule)).toBeLessThanOrEqual(1)
+}
+
 describe('two sessions in one web process', () => {
-  it('are told of each other and, after a restart, of what happened meanwhile, and nothing twice', async () => {
-    const shared = join(workspace, 'folder', 'shared.md')
-    const first = await start()
-    web = first
-    const reader = await first.createSession(workspace)
-    const writer = await first.createSession(workspace)
+  it(
+    'are told of each other and, after a restart, of what happened meanwhile, and nothing twice',
+    { timeout: TEST_TIMEOUT_MS },
+    async () => {
+      const shared = join(workspace, 'folder', 'shared.md')
+      const first = await start()
+      web = first
+      const reader = await first.createSession(workspace)
+      const writer = await first.createSession(workspace)
 
-    pending.set(reader, [callRead(shared)])
-    await first.prompt(reader, 'Read the shared file.')
-    pending.set(writer, [callRead(shared), callWrite(shared, 'written by the other session\n')])
-    await first.prompt(writer, 'Rewrite the shared file.')
-    await first.prompt(reader, 'Go on.')
+      pending.set(reader, [callRead(shared)])
+      await first.prompt(reader, 'Read the shared file.')
+      pending.set(writer, [callRead(shared), callWrite(shared, 'written by the other session\n')])
+      await first.prompt(writer, 'Rewrite the shared file.')
+      await first.prompt(reader, 'Go on.')
 
-    expect(await toldTo(first, writer)).toEqual([])
-    const [change, ...others] = await toldTo(first, reader)
-    expect(change?.category).toBe('changes')
-    expect(change?.text).toContain('shared.md')
-    expect(others).toEqual([])
-    expect(noticesIn(lastRequest(reader)).filter((text) => text.includes('shared.md'))).toHaveLength(1)
-    for (const session of [reader, writer]) {
-      expect(occurrences(lastRequest(session), ROOT_RULE)).toBe(1)
-      expect(occurrences(lastRequest(session), NESTED_RULE)).toBe(1)
-    }
+      expect(await toldTo(first, writer)).toEqual([])
+      const [change, ...others] = await toldTo(first, reader)
+      expect(change?.category).toBe('changes')
+      expect(change?.text).toContain('shared.md')
+      expect(others).toEqual([])
+      expect(noticesIn(lastRequest(reader)).filter((text) => text.includes('shared.md'))).toHaveLength(1)
+      for (const session of [reader, writer]) {
+        expect(occurrences(lastRequest(session), ROOT_RULE)).toBe(1)
+        expect(occurrences(lastRequest(session), NESTED_RULE)).toBe(1)
+      }
 
-    expect(await first.stop()).toMatchObject({ code: 0 })
-    writeFileSync(shared, 'edited while dsh was off\n')
-    const second = await start()
-    web = second
-    expect(await second.sessions()).toEqual(expect.arrayContaining([reader, writer]))
-    await second.prompt(reader, 'Go on after the restart.')
+      expect(await first.stop()).toMatchObject({ code: 0 })
+      writeFileSync(shared, 'edited while dsh was off\n')
+      const second = await start()
+      web = second
+      expect(await second.sessions()).toEqual(expect.arrayContaining([reader, writer]))
+      await second.prompt(reader, 'Go on after the restart.')
 
-    const reminders = (await toldTo(second, reader)).filter(({ category }) => category === 'resume')
-    expect(reminders).toHaveLength(1)
-    expect(reminders[0]?.text).toMatch(/resumed/i)
-    expect(noticesIn(lastRequest(reader))).toContain(reminders[0]?.text)
-    const texts = injectedTexts(lastRequest(reader)).filter((text) => text.includes('<system-reminder>'))
-    expect(texts).toEqual([...new Set(texts)])
-    expect(occurrences(lastRequest(reader), ROOT_RULE)).toBe(1)
-    expect(occurrences(lastRequest(reader), NESTED_RULE)).toBe(1)
-  })
+      const reminders = (await toldTo(second, reader)).filter(({ category }) => category === 'resume')
+      expect(reminders).toHaveLength(1)
+      expect(reminders[0]?.text).toMatch(/resumed/i)
+      expect(noticesIn(lastRequest(reader))).toContain(reminders[0]?.text)
+      for (const request of model.conversation()) expectNothingTwice(request)
+      expect(occurrences(lastRequest(reader), ROOT_RULE)).toBe(1)
+      expect(occurrences(lastRequest(reader), NESTED_RULE)).toBe(1)
+    },
+  )
 })

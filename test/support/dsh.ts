@@ -145,19 +145,10 @@ export async function runDsh({ args, cwd, env, timeoutMs = RUN_TIMEOUT_MS }: Dsh
   return run({ file: process.execPath, args: [dshBin(), ...args], cwd, env, timeoutMs })
 }
 
-let packed: Promise<string> | undefined
-
-/** The checkout as a user gets it, packed once a process; resolves with the path of the archive. */
-export async function packBundle(): Promise<string> {
-  packed ??= pack()
-  return packed
-}
-
-async function pack(): Promise<string> {
+/** The checkout as a user gets it: resolves with the path of the archive, which is put into the folder. */
+export async function packBundle(folder: string): Promise<string> {
   if (!existsSync(join(checkout, 'lib', 'index.js')))
     throw new Error('lib/ is not built: run "pnpm run build" first')
-  const folder = mkdtempSync(join(tmpdir(), 'live-workspace-pack-'))
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
   const tarball = join(folder, 'bundle.tgz')
   await pnpm(['pack', '--out', tarball])
   return tarball
@@ -166,12 +157,12 @@ async function pack(): Promise<string> {
 export interface Installation {
   readonly profile: string
   readonly home: ScratchHome
-  readonly tarball: string
+  readonly tarball: Promise<string>
 }
 
 export async function installBundle({ profile, home, tarball }: Installation): Promise<void> {
-  const env = await installEnv(home)
-  const args = [dshBin(), 'plugin', '--profile', profile, 'add', tarball]
+  const [env, archive] = await Promise.all([installEnv(home), tarball])
+  const args = [dshBin(), 'plugin', '--profile', profile, 'add', archive]
   const timeoutMs = INSTALL_TIMEOUT_MS
   await runSuccessfully({ file: process.execPath, args, cwd: home.root, env, timeoutMs })
   const bundles = bundlesOf(join(home.dshHome, 'profiles', profile, 'package.json'))

@@ -23,6 +23,7 @@ export interface Running {
   signal(signal: NodeJS.Signals): void
 }
 
+const GRACE_MS = 5000
 const windows = process.platform === 'win32'
 const living = new Set<ChildProcess>()
 
@@ -53,19 +54,30 @@ export function start({ file, args, cwd, env }: Command): Running {
   }
 }
 
-/** Runs a command to its end; at the time-out, its whole group is killed. */
+/** Runs a command to its end; at the time-out, its whole group is ended. */
 export async function run(command: Command & { readonly timeoutMs: number }): Promise<Outcome> {
   const running = start(command)
   try {
     return await finish(running, command.timeoutMs)
   } catch (error) {
-    running.signal('SIGKILL')
+    await end(running).catch(() => undefined)
     throw error
   }
 }
 
-export const finish = async (running: Running, timeoutMs: number): Promise<Outcome> =>
+const finish = async (running: Running, timeoutMs: number): Promise<Outcome> =>
   within(running.done, { timeoutMs, describe: () => `the end of ${running.report()}` })
+
+/** Asks first: dsh then ends the commands of its agents, which have process groups of their own. */
+export async function end(running: Running): Promise<Outcome> {
+  running.signal('SIGTERM')
+  try {
+    return await finish(running, GRACE_MS)
+  } catch (error) {
+    running.signal('SIGKILL')
+    throw error
+  }
+}
 
 export async function runSuccessfully(command: Command & { readonly timeoutMs: number }): Promise<string> {
   const { code, signal, stdout, stderr } = await run(command)

@@ -1,13 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { overlay, startDsh } from './dsh.ts'
 import { arrayOf, isObject, objectOf, parseJson, stringOf, type JsonObject } from './json.ts'
-import { finish, type Outcome } from './process.ts'
+import { end, type Outcome } from './process.ts'
 import { readEvent, type SessionEvent } from './session-log.ts'
 import { waitFor } from './wait.ts'
 
 const START_TIMEOUT_MS = 30_000
 const TURN_TIMEOUT_MS = 20_000
-const STOP_TIMEOUT_MS = 10_000
 
 export interface DshWeb {
   readonly url: string
@@ -25,21 +24,11 @@ export async function startWeb(options: { cwd: string; env: NodeJS.ProcessEnv })
   const args = ['--profile', 'web', '--patch', overlay, '--port', '0', '--no-open']
   const running = startDsh({ args, ...options })
   let ended: Outcome | undefined
-  const done = running.done.then((outcome) => {
+  void running.done.then((outcome) => {
     ended = outcome
-    return outcome
   })
 
-  const stop = async (): Promise<Outcome> => {
-    if (ended !== undefined) return ended
-    running.signal('SIGTERM')
-    try {
-      return await finish({ ...running, done }, STOP_TIMEOUT_MS)
-    } catch (error) {
-      running.signal('SIGKILL')
-      throw error
-    }
-  }
+  const stop = async (): Promise<Outcome> => ended ?? end(running)
 
   const address = (): string | undefined => {
     if (ended !== undefined) throw new Error(`dsh web ended with ${ended.code}: ${running.report()}`)

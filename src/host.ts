@@ -1,0 +1,329 @@
+/**
+ * The only file that knows the host's events: adopting agents, listening, folding, steering.
+ *
+ * @module dsh-live-workspace/host
+ */
+import { lstat } from 'node:fs/promises'
+import type { Context } from '@deepseek-ai/cordis'
+import type { Agent, PreStepDecision } from '@deepseek-ai/dsh-agent'
+import type { FileSystem, FsObservation, FsTarget } from '@deepseek-ai/dsh-fs'
+import { boundContextSummary, createUserMessage, type UserMessage } from '@deepseek-ai/dsh-llm'
+import type { Session, SessionEvent } from '@deepseek-ai/dsh-session'
+import type { ToolExecution, ToolExecutionResult } from '@deepseek-ai/dsh-tools'
+import { Boundary, type Category, type Notice, settleCovered } from './boundary.ts'
+import type { LiveWorkspaceConfig } from './config.ts'
+import type { ExecutionToken, Seen } from './ledger/ledger.ts'
+import type { Reporter } from './log.ts'
+import { type Knowledge, SessionState } from './session.ts'
+import type { WatchRegistry } from './watch/registry.ts'
+import { findRoot } from './watch/root.ts'
+
+/** Value of `source.plugin` in every message of this bundle. */
+export const PLUGIN = 'dsh-live-workspace'
+
+/** Source of a change notice in the session log. */
+export interface NoticeSource {
+  readonly kind: 'plugin'
+  readonly plugin: typeof PLUGIN
+  readonly form: 'notice'
+  /** One line for a person, at most 120 characters. */
+  readonly summary: string
+  readonly category: Category
+}
+
+/** Tools of the host whose results show the model a file. Only used to read logs of earlier runs. */
+const FILE_TOOLS = new Set(['read', 'read_image', 'write', 'edit', 'str_replace_editor'])
+
+/** What earlier instances knew of sessions that are still alive, for a reload of the configuration. */
+const handedOver = new WeakMap<Session, Knowledge>()
+
+/** Parts that the host's events drive. */
+export interface HostParts {
+  readonly config: LiveWorkspaceConfig
+  readonly registry: WatchRegistry
+  readonly reporter: Reporter
+}
+
+/** Everything between the host's events and the rooms. */
+export class Host {
+  readonly #ctx: Context
+  readonly #parts: HostParts
+  readonly #boundary: Boundary
+  readonly #states = new Map<Session, SessionState>()
+  readonly #attaching = new WeakMap<SessionState, Promise<void>>()
+  #closed = false
+
+  constructor(ctx: Context, parts: HostParts) {
+    this.#ctx = ctx
+    this.#parts = parts
+    this.#boundary = new Boundary(parts.config)
+  }
+
+  /** Register every listener and adopt the agents that live already. */
+  start(): void {
+    const ctx = this.#ctx
+    ctx.on('agent/created', ({ agent }) => this.#contain('adopting an agent', () => this.#adopt(agent)))
+    ctx.on('agent/session-start', ({ agent }) => this.#contain('adopting an agent', () => this.#adopt(agent)))
+    ctx.on('agent/disposed', ({ agent }) =>
+      this.#contain('leaving an agent', () => this.#leave(agent.session)),
+    )
+    ctx.on('fs/observed', (target, observation, actor) =>
+      this.#contain('recording an observation', () => this.#observed(target, observation, actor)),
+    )
+    ctx.on('tools/result', (exec, result) => {
+      this.#contain('recording a result', () => this.#result(exec, result))
+      return undefined
+    })
+    ctx.on('session/event', (session, event) =>
+      this.#contain('following the session log', () => this.#logged(session, event)),
+    )
+    // Prepended: the outermost listener sees what every other one has put into the batch.
+    ctx.on('agent/pre-step', (payload, next) => this.#preStep(payload, next), { prepend: true })
+    ctx.on('agent/turn-stopping', (payload) => this.#turnStopping(payload), { prepend: true })
+    for (const agent of ctx.agents.list()) this.#contain('adopting an agent', () => this.#adopt(agent))
+  }
+
+  /** Leave every session; nothing is told afterwards. */
+  async close(): Promise<void> {
+    this.#closed = true
+    for (const [session, state] of this.#states) {
+      handedOver.set(session, { ledger: state.ledger, receipts: state.receipts })
+      state.disposed = true
+    }
+    this.#states.clear()
+    await this.#parts.registry.close()
+  }
+
+  #contain(where: string, work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      this.#parts.reporter.contained(where, error)
+    }
+  }
+
+  #fs(): FileSystem | undefined {
+    return this.#ctx.get('fs')
+  }
+
+  #adopt(agent: Agent): SessionState {
+    const { session } = agent
+    const known = this.#states.get(session)
+    if (known) return known
+    const knowledge = handedOver.get(session)
+    handedOver.delete(session)
+    const state = new SessionState(String(session.id), knowledge)
+    this.#states.set(session, state)
+    if (!knowledge) {
+      const reminder = reminderFor(session)
+      if (reminder) state.reminders.add(reminder)
+    }
+    state.surfaceGeneration = session.surface.replaceGeneration
+    this.#attaching.set(state, this.#attach(state, session.header.cwd))
+    return state
+  }
+
+  /** Find the session's root and join its watcher. Never rejects. */
+  async #attach(state: SessionState, cwd: string | undefined): Promise<void> {
+    const fs = this.#fs()
+    if (!fs) return
+    try {
+      const target = await fs.resolve('.', cwd === undefined ? {} : { cwd })
+      const real = fs.processPath(target)
+      const local = await isLocal(fs, target, real)
+      const root = local ? await findRoot(real, this.#parts.config.watch.rootMarkers) : real
+      if (this.#closed || state.disposed) return
+      state.place = { lexical: cwd ?? target.displayPath, real, root }
+      state.indexAll(fs)
+      // Outside the agent's async context: the watcher outlives the agent that happened to start it.
+      state.reader = this.#ctx.agents.withoutInitiator(() => this.#parts.registry.join(root, local))
+    } catch (error) {
+      this.#parts.reporter.contained(`finding the workspace of ${cwd ?? 'a session without a cwd'}`, error)
+    }
+  }
+
+  #leave(session: Session): void {
+    const state = this.#states.get(session)
+    if (!state) return
+    this.#states.delete(session)
+    state.disposed = true
+    // The registry remembers what is still closing, so that disposing the plugin waits for it.
+    void state.reader?.leave()
+  }
+
+  #observed(target: FsTarget, observation: FsObservation, actor: object | undefined): void {
+    // The host hands the execution through this event as an opaque object.
+    const exec: Partial<ToolExecution> | undefined = actor
+    if (!exec?.agent || exec.token === undefined) return
+    const seen: Seen =
+      observation.kind === 'present'
+        ? { kind: 'present', version: String(observation.version) }
+        : { kind: 'absent' }
+    this.#adopt(exec.agent).ledger.stage(tokenOf(exec.token), {
+      key: String(target.targetKey),
+      target,
+      seen,
+      tool: exec.name ?? '',
+    })
+  }
+
+  #result(exec: Readonly<ToolExecution>, result: Readonly<ToolExecutionResult>): void {
+    const state = exec.agent && this.#states.get(exec.agent.session)
+    if (!state) return
+    const doubtful = state.ledger.settle(tokenOf(exec.token), {
+      failed: result.isError,
+      parent: exec.parent === undefined ? undefined : tokenOf(exec.parent),
+      callId: String(exec.callId),
+    })
+    state.doubt(doubtful)
+  }
+
+  #logged(session: Session, event: SessionEvent): void {
+    const state = this.#states.get(session)
+    if (!state) return
+    switch (event.type) {
+      case 'turn/start':
+        state.turnStarted()
+        return
+      case 'step/start':
+        state.turn.stopping = false
+        return
+      case 'tool/result':
+        // A replacing result is a pruned old one: it shows the model nothing new.
+        if (event.surfaceOp === 'append') state.ledger.logged(String(event.data.message.source.callId))
+        return
+      case 'step/end': {
+        const { committed, doubtful } = state.ledger.stepEnded()
+        state.committed(committed, this.#fs())
+        state.doubt(doubtful)
+        return
+      }
+      case 'turn/end':
+        state.doubt(state.ledger.turnEnded())
+        return
+      case 'user/message':
+        settleCovered(state, state.receipts.settle(String(event.data.id), event.seq))
+        if (event.surfaceOp !== 'append' && state.ledger.size > 0) state.reminders.add('compaction')
+        return
+      default:
+    }
+  }
+
+  async #preStep(
+    payload: { agent: Agent; messages: UserMessage[]; step: number; signal: AbortSignal },
+    next: () => Promise<PreStepDecision>,
+  ): Promise<PreStepDecision> {
+    const decision = await next()
+    if (decision.kind === 'reject' || payload.signal.aborted) return decision
+    try {
+      const { agent, signal, step } = payload
+      const state = this.#adopt(agent)
+      // Neither a first step nor one after the end of the turn happens without a message.
+      if (decision.messages.length === 0 && (step === 1 || state.turn.stopping)) return decision
+      const waiting = new Set([...decision.messages, ...pendingMessages(agent)].map(({ id }) => String(id)))
+      state.receipts.withdrawExcept((id) => waiting.has(id))
+      const { notices } = await this.#examine(state, agent, signal, state.turn.fresh)
+      if (this.#closed || state.disposed || signal.aborted || notices.length === 0) return decision
+      const messages = notices.map((notice) => this.#issue(state, notice))
+      return { kind: 'enter', messages: fold(decision.messages, payload.messages, messages) }
+    } catch (error) {
+      this.#parts.reporter.contained('preparing a notice', error)
+      return decision
+    }
+  }
+
+  async #turnStopping({ agent, signal }: { agent: Agent; signal: AbortSignal }): Promise<void> {
+    try {
+      const { verifyAtTurnStop, maxSteersPerTurn, turnStopScope } = this.#parts.config.notice
+      const state = this.#adopt(agent)
+      state.turn.stopping = true
+      if (!verifyAtTurnStop || signal.aborted || state.turn.steers >= maxSteersPerTurn) return
+      // What waits there causes a step anyway, and its pre-step tells everything.
+      if (agent.inbox.nextStep.length > 0) return
+      const waiting = new Set(pendingMessages(agent).map(({ id }) => String(id)))
+      state.receipts.withdrawExcept((id) => waiting.has(id))
+      const { notices, touchesUsed } = await this.#examine(state, agent, signal, true)
+      if (notices.length === 0) return
+      const mayForOthers = turnStopScope === 'workspace' && !state.turn.steeredForOthers
+      if (!touchesUsed && !mayForOthers) return
+      // Steering after an abort would start a new turn, so nothing may come between this and the call.
+      if (this.#closed || state.disposed || signal.aborted || agent.inbox.nextStep.length > 0) return
+      state.turn.steers += 1
+      if (!touchesUsed) state.turn.steeredForOthers = true
+      for (const notice of notices) agent.steer(this.#issue(state, notice))
+    } catch (error) {
+      this.#parts.reporter.contained('the check before the end of a turn', error)
+    }
+  }
+
+  async #examine(state: SessionState, agent: Agent, signal: AbortSignal, full: boolean) {
+    await this.#attaching.get(state)
+    const fs = this.#fs()
+    if (!fs) return { notices: [], touchesUsed: false }
+    const { surface } = agent.session
+    const surfaceMoved = surface.replaceGeneration !== state.surfaceGeneration
+    state.surfaceGeneration = surface.replaceGeneration
+    const nodes = surfaceMoved ? new Set(surface.nodes) : undefined
+    const outcome = await this.#boundary.examine(state, {
+      fs,
+      signal,
+      full,
+      surfaceMoved,
+      visible: (seq) => nodes?.has(seq) ?? true,
+    })
+    state.turn.fresh = false
+    return outcome
+  }
+
+  #issue(state: SessionState, notice: Notice): UserMessage {
+    const source: NoticeSource = {
+      kind: 'plugin',
+      plugin: PLUGIN,
+      form: 'notice',
+      summary: boundContextSummary(notice.summary),
+      category: notice.category,
+    }
+    const message = createUserMessage({ content: [{ type: 'text', text: notice.text }], source })
+    state.receipts.issue(String(message.id), notice.covered)
+    return message
+  }
+}
+
+/** Tokens are symbols today and opaque by contract. */
+const tokenOf = (token: ToolExecution['token']): ExecutionToken => token
+
+const pendingMessages = ({ inbox }: Agent): readonly UserMessage[] => [...inbox.nextStep, ...inbox.nextTurn]
+
+/** Insert after the last claimed message, and after instructions, so that notices follow them. */
+const fold = (
+  batch: readonly UserMessage[],
+  claimed: readonly UserMessage[],
+  messages: readonly UserMessage[],
+): UserMessage[] => {
+  const at = batch.findLastIndex(
+    (message) => claimed.includes(message) || (message.source.kind as string) === 'agent-instructions',
+  )
+  return batch.toSpliced(at + 1, 0, ...messages)
+}
+
+/** Which reminder a session needs whose file results nobody of us has followed. */
+const reminderFor = (session: Session): 'resume' | 'activation' | undefined => {
+  const calls = new Set<string>()
+  let latest = -1
+  for (const event of session.events) {
+    if (event.type === 'tool/call' && FILE_TOOLS.has(event.data.name)) calls.add(String(event.data.callId))
+    if (event.type !== 'tool/result' || !calls.has(String(event.data.message.source.callId))) continue
+    if (event.data.message.content[0].isError !== true) latest = event.seq
+  }
+  if (latest < 0) return undefined
+  return latest < session.firstLiveSeq ? 'resume' : 'activation'
+}
+
+/** Whether what the service shows of a directory is what this machine's disk holds. */
+const isLocal = async (fs: FileSystem, target: FsTarget, path: string): Promise<boolean> => {
+  const here = await lstat(path, { bigint: true }).catch(() => undefined)
+  if (!here?.isDirectory()) return false
+  const there = await fs.stat(target)
+  // Local versions carry the inode; another provider's token only has it by accident.
+  return there?.type === 'directory' && String(there.version).includes(`:${here.ino}:`)
+}

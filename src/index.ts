@@ -1,0 +1,38 @@
+/**
+ * A bundle for the DeepSeek Harness that keeps an agent's picture of its workspace true.
+ *
+ * @module dsh-live-workspace
+ */
+import type { Context } from '@deepseek-ai/cordis'
+import type { LiveWorkspaceConfig } from './config.ts'
+import { Host } from './host.ts'
+import { Reporter } from './log.ts'
+import { chokidarBackend } from './watch/chokidar.ts'
+import { WatchRegistry } from './watch/registry.ts'
+
+export { Config, type LiveWorkspaceConfig } from './config.ts'
+export type { NoticeSource } from './host.ts'
+
+/** Name of the plugin in the host's diagnostics. */
+export const name = 'live-workspace'
+
+/** Services that must exist. The filesystem is asked for at each use, so that the row mounts without one. */
+export const inject = ['agents']
+
+/**
+ * Mount the plugin.
+ * @param ctx - context of the row.
+ * @param config - the configuration as `Config` resolves it.
+ */
+export const apply = (ctx: Context, config: LiveWorkspaceConfig): void => {
+  const reporter = new Reporter(ctx)
+  const registry = new WatchRegistry({
+    config: config.watch,
+    backend: chokidarBackend,
+    detached: (make) => ctx.agents.withoutInitiator(make),
+    report: (root, { reason, detail, remedy }) => reporter.once(`${reason} (${detail ?? root})`, remedy),
+  })
+  const host = new Host(ctx, { config, registry, reporter })
+  ctx.effect(() => () => host.close(), 'live-workspace: sessions and watchers')
+  host.start()
+}

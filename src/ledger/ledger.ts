@@ -1,0 +1,137 @@
+/**
+ * What one session has durably seen of files. Pure: no I/O, no clock.
+ *
+ * An observation is staged on the execution that made it, handed to the enclosing execution when a
+ * nested one succeeds, and committed when the outermost result is in the session log and its step has
+ * ended. Anything else leaves the target in doubt: it is looked at again, never assumed.
+ *
+ * @module dsh-live-workspace/ledger
+ */
+
+/** State of one target: the provider's version of a present file, or absent. */
+export type Seen = { readonly kind: 'present'; readonly version: string } | { readonly kind: 'absent' }
+
+/** Whether two states are the same. */
+export const sameSeen = (a: Seen | undefined, b: Seen | undefined): boolean =>
+  a?.kind === b?.kind && (a?.kind !== 'present' || b?.kind !== 'present' || a.version === b.version)
+
+/** One observation of a target by a tool of the session. `T` is the provider's own target. */
+export interface Observation<T> {
+  /** Identity of the target, opaque. */
+  readonly key: string
+  readonly target: T
+  readonly seen: Seen
+  /** Name of the tool that observed it. */
+  readonly tool: string
+}
+
+/** A committed observation. */
+export interface LedgerEntry<T> extends Observation<T> {
+  /** Order of commitment in the session. */
+  readonly sequence: number
+}
+
+/** Identity of one tool execution, opaque. */
+export type ExecutionToken = symbol | object | string
+
+interface Staged<T> extends Observation<T> {
+  readonly order: number
+}
+
+/** Observations of one session. */
+export class Ledger<T> {
+  readonly #entries = new Map<string, LedgerEntry<T>>()
+  readonly #staged = new Map<ExecutionToken, Staged<T>[]>()
+  /** Successful root results that are not in the log yet, by call id. */
+  readonly #awaitingLog = new Map<string, Staged<T>[]>()
+  /** Logged results of the open step. */
+  #awaitingStepEnd: Staged<T>[] = []
+  #order = 0
+  #sequence = 0
+
+  get size(): number {
+    return this.#entries.size
+  }
+
+  get(key: string): LedgerEntry<T> | undefined {
+    return this.#entries.get(key)
+  }
+
+  entries(): IterableIterator<LedgerEntry<T>> {
+    return this.#entries.values()
+  }
+
+  /** A tool saw a target; nothing is committed yet. */
+  stage(token: ExecutionToken, observation: Observation<T>): void {
+    const staged = { ...observation, order: this.#order++ }
+    const list = this.#staged.get(token)
+    if (list) list.push(staged)
+    else this.#staged.set(token, [staged])
+  }
+
+  /**
+   * An execution has its final result.
+   * @param parent - the enclosing execution; the outermost one has none.
+   * @param callId - id of the call that the log will name.
+   * @returns the targets that are in doubt now, because the result was an error.
+   */
+  settle(
+    token: ExecutionToken,
+    result: {
+      readonly failed: boolean
+      readonly parent: ExecutionToken | undefined
+      readonly callId: string
+    },
+  ): T[] {
+    const staged = this.#staged.get(token)
+    this.#staged.delete(token)
+    if (!staged) return []
+    if (result.failed) return staged.map((observation) => observation.target)
+    if (result.parent !== undefined) {
+      const list = this.#staged.get(result.parent)
+      if (list) list.push(...staged)
+      else this.#staged.set(result.parent, staged)
+    } else {
+      this.#awaitingLog.set(result.callId, [...(this.#awaitingLog.get(result.callId) ?? []), ...staged])
+    }
+    return []
+  }
+
+  /** The log holds the result of this call. */
+  logged(callId: string): void {
+    const staged = this.#awaitingLog.get(callId)
+    if (!staged) return
+    this.#awaitingLog.delete(callId)
+    this.#awaitingStepEnd.push(...staged)
+  }
+
+  /**
+   * The open step has ended: logged observations are committed.
+   * @returns the targets in doubt, because their results never reached the log.
+   */
+  stepEnded(): { committed: LedgerEntry<T>[]; doubtful: T[] } {
+    const committed = this.#awaitingStepEnd
+      .toSorted((a, b) => a.order - b.order)
+      .map(({ key, target, seen, tool }) => this.#commit({ key, target, seen, tool }))
+    this.#awaitingStepEnd = []
+    const doubtful = [...this.#awaitingLog.values()].flat().map((observation) => observation.target)
+    this.#awaitingLog.clear()
+    return { committed, doubtful }
+  }
+
+  /** The turn has ended: whatever an execution still holds will never be committed. */
+  turnEnded(): T[] {
+    const { doubtful } = this.stepEnded()
+    doubtful.push(...[...this.#staged.values()].flat().map((observation) => observation.target))
+    this.#staged.clear()
+    return doubtful
+  }
+
+  #commit(observation: Observation<T>): LedgerEntry<T> {
+    const entry = { ...observation, sequence: ++this.#sequence }
+    // Re-inserted, so that the map stays in the order of commitment.
+    this.#entries.delete(entry.key)
+    this.#entries.set(entry.key, entry)
+    return entry
+  }
+}

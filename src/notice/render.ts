@@ -1,0 +1,133 @@
+/**
+ * The text of a change notice. Pure.
+ *
+ * @module dsh-live-workspace/notice/render
+ */
+import type { Action } from './classify.ts'
+import { bytesOf, quotePath } from './escape.ts'
+
+/** One change as it is told. */
+export interface Change {
+  readonly action: Action
+  /** Path as the model knows it: relative to the session's cwd where that is possible. */
+  readonly path: string
+  /** Whether this session has read or written the file. */
+  readonly used: boolean
+}
+
+/** Bounds of one notice. */
+export interface RenderLimits {
+  readonly maxNoticePaths: number
+  /** In bytes, frame included. */
+  readonly maxNoticeBytes: number
+  /** In bytes, for one path. */
+  readonly maxPathBytes: number
+}
+
+export interface RenderedNotice {
+  readonly text: string
+  /** One line for a person. */
+  readonly summary: string
+}
+
+const VERB: Readonly<Record<Action, string>> = {
+  created: 'created',
+  modified: 'modified',
+  deleted: 'deleted',
+  unverified: 'could not verify',
+}
+
+const DIRECTORIES_IN_COUNT = 5
+
+export const frame = (lines: readonly string[]): string =>
+  ['<system-reminder>', ...lines, '</system-reminder>'].join('\n')
+
+const plural = (count: number, one: string, many = `${one}s`): string =>
+  `${count} ${count === 1 ? one : many}`
+
+const directoryOf = (path: string): string => {
+  const end = path.lastIndexOf('/')
+  return end < 0 ? './' : path.slice(0, end + 1)
+}
+
+/** What is not named, as counts by directory, the largest first. */
+const countLine = (rest: readonly Change[], maxPathBytes: number, directories: number): string => {
+  const label = `- ${plural(rest.length, 'more path')}`
+  if (directories === 0) return label
+  const counts = new Map<string, number>()
+  for (const { path } of rest) counts.set(directoryOf(path), (counts.get(directoryOf(path)) ?? 0) + 1)
+  const top = [...counts].toSorted((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).slice(0, directories)
+  const elsewhere = rest.length - top.reduce((sum, [, count]) => sum + count, 0)
+  const parts = top.map(([directory, count]) => `${count} in ${quotePath(directory, maxPathBytes)}`)
+  return `${label}: ${[...parts, ...(elsewhere > 0 ? [`${elsewhere} elsewhere`] : [])].join(', ')}`
+}
+
+const byPath = (a: Change, b: Change): number => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0)
+
+const summarize = (used: readonly Change[], others: number): string => {
+  const first = used[0]
+  if (!first) return `${plural(others, 'other path')} changed`
+  const rest = others > 0 ? `, ${plural(others, 'other path')}` : ''
+  return used.length === 1
+    ? `${VERB[first.action]} ${quotePath(first.path, 80)}${rest}`
+    : `${plural(used.length, 'used file')} changed${rest}`
+}
+
+/**
+ * Render one notice. Files that the session has used come first; whatever is not named is counted.
+ * @param changes - at least one, or `unlisted` above 0.
+ * @param unlisted - further changed paths whose names are not known any more.
+ * @returns a text within `maxNoticeBytes` and at most `maxNoticePaths` named paths.
+ */
+export const renderChanges = (
+  changes: readonly Change[],
+  unlisted: number,
+  limits: RenderLimits,
+): RenderedNotice => {
+  const used = changes.filter((change) => change.used).toSorted(byPath)
+  const others = changes.filter((change) => !change.used).toSorted(byPath)
+  const head = "Workspace changes outside this session's recorded file operations."
+  const foot =
+    used.length > 0
+      ? 'What you remember of the used files may be out of date: read a file again before you rely on it. Leave these changes as they are unless asked to undo them. No reply is needed; carry on.'
+      : 'No file that this session has used is affected. No reply is needed; carry on.'
+  const groups = [
+    { title: 'Used by this session:', changes: used },
+    { title: 'Other files:', changes: others },
+  ]
+  const counts = (left: readonly Change[], directories: number): string[] => {
+    const usedLeft = left.filter((change) => change.used).length
+    return [
+      ...(left.length > 0 ? [countLine(left, limits.maxPathBytes, directories)] : []),
+      ...(usedLeft > 0 ? [`  (${usedLeft} of them used by this session)`] : []),
+      ...(unlisted > 0 ? [`- at least ${plural(unlisted, 'further path')} whose names were not kept`] : []),
+    ]
+  }
+  // Room for the counts is kept free to the end: nothing may be cut silently.
+  let room = limits.maxNoticeBytes - bytesOf(frame([head, ...counts(changes, 0), foot]))
+  let named = 0
+  const lines: string[] = []
+  const rest: Change[] = []
+  for (const group of groups) {
+    const shown: string[] = []
+    for (const change of group.changes) {
+      const line = `- ${VERB[change.action]} ${quotePath(change.path, limits.maxPathBytes)}`
+      const cost = bytesOf(line) + 1 + (shown.length === 0 ? bytesOf(group.title) + 1 : 0)
+      if (named >= limits.maxNoticePaths || cost > room) {
+        rest.push(change)
+        continue
+      }
+      room -= cost
+      named += 1
+      shown.push(line)
+    }
+    if (shown.length > 0) lines.push(group.title, ...shown)
+  }
+  const compose = (directories: number) => frame([head, ...lines, ...counts(rest, directories), foot])
+  let text = compose(DIRECTORIES_IN_COUNT)
+  for (let directories = DIRECTORIES_IN_COUNT - 1; directories >= 0; directories -= 1) {
+    if (bytesOf(text) <= limits.maxNoticeBytes) break
+    text = compose(directories)
+  }
+  return { text, summary: summarize(used, others.length + unlisted) }
+}

@@ -1,0 +1,103 @@
+/**
+ * The truth about targets, through the filesystem service: bounded in concurrency and in time.
+ *
+ * @module dsh-live-workspace/revalidate
+ */
+import type { FileSystem, FsTarget } from '@deepseek-ai/dsh-fs'
+import pLimit, { type LimitFunction } from 'p-limit'
+import { messageOf } from './errors.ts'
+import type { Now } from './notice/classify.ts'
+
+/** What became of one question. */
+export type Answer =
+  | { readonly kind: 'known'; readonly target: FsTarget; readonly now: Now }
+  /** The service threw. */
+  | { readonly kind: 'failed'; readonly target: FsTarget | undefined; readonly reason: string }
+  /** No answer within the time of this boundary. */
+  | { readonly kind: 'late'; readonly target: FsTarget | undefined }
+
+/** What is asked about: a target, or a path that is still to be resolved. */
+export type Question = { readonly target: FsTarget } | { readonly path: string }
+
+/** The moment from which a boundary waits for nothing any more. */
+export class Deadline {
+  /** Settles at the deadline, or when the signal aborts. */
+  readonly reached: Promise<void>
+  #expired = false
+  #cancel: () => void = () => undefined
+
+  constructor(limitMs: number, signal: AbortSignal) {
+    this.reached = new Promise((resolve) => {
+      const expire = () => {
+        this.#expired = true
+        this.#cancel()
+        resolve()
+      }
+      const timer = setTimeout(expire, limitMs)
+      signal.addEventListener('abort', expire, { once: true })
+      this.#cancel = () => {
+        clearTimeout(timer)
+        signal.removeEventListener('abort', expire)
+      }
+      if (signal.aborted) expire()
+    })
+  }
+
+  get expired(): boolean {
+    return this.#expired
+  }
+
+  /** Release the timer of a boundary that ended in time. */
+  cancel(): void {
+    this.#cancel()
+  }
+}
+
+/** Asks one filesystem service. */
+export class Revalidator {
+  readonly #fs: FileSystem
+  readonly #limit: LimitFunction
+  /** Questions that outlived their boundary: not asked again until the service returns. */
+  readonly #hanging = new Set<string>()
+
+  /** @param concurrency - questions under way at the same time. */
+  constructor(fs: FileSystem, concurrency: number) {
+    this.#fs = fs
+    this.#limit = pLimit(concurrency)
+  }
+
+  /** Ask about one target. Never rejects. */
+  async ask(question: Question, deadline: Deadline): Promise<Answer> {
+    const id = 'target' in question ? `=${question.target.targetKey}` : `?${question.path}`
+    const late: Answer = { kind: 'late', target: 'target' in question ? question.target : undefined }
+    if (deadline.expired) return late
+    if (this.#hanging.has(id)) return { kind: 'failed', target: late.target, reason: 'no answer' }
+    let underWay = false
+    // An answer under way is never shared: it may be of a moment before this boundary.
+    const answer = this.#limit(async () => {
+      if (deadline.expired) return late
+      underWay = true
+      const found = await this.#look(question)
+      underWay = false
+      this.#hanging.delete(id)
+      return found
+    })
+    const first = await Promise.race([answer, deadline.reached.then(() => late)])
+    if (underWay) this.#hanging.add(id)
+    return first
+  }
+
+  async #look(question: Question): Promise<Answer> {
+    let target: FsTarget | undefined
+    try {
+      target = 'target' in question ? question.target : await this.#fs.resolve(question.path)
+      const info = await this.#fs.stat(target)
+      const now: Now = info
+        ? { kind: 'present', version: String(info.version), type: info.type }
+        : { kind: 'absent' }
+      return { kind: 'known', target, now }
+    } catch (error) {
+      return { kind: 'failed', target, reason: messageOf(error) }
+    }
+  }
+}

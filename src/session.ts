@@ -1,0 +1,181 @@
+/**
+ * What the plugin knows about one session.
+ *
+ * @module dsh-live-workspace/session
+ */
+import { join, relative } from 'node:path'
+import type { FileSystem, FsTarget } from '@deepseek-ai/dsh-fs'
+import { Ledger, type LedgerEntry } from './ledger/ledger.ts'
+import { type Covered, Receipts } from './ledger/receipts.ts'
+import type { Before } from './notice/classify.ts'
+import type { WatchFault } from './watch/contract.ts'
+import type { JournalSlice } from './watch/journal.ts'
+import type { RootReader } from './watch/registry.ts'
+import { isWithin } from './watch/root.ts'
+
+/** Where a session works. */
+export interface Place {
+  /** The session's cwd as it was given. */
+  readonly lexical: string
+  /** Its real path. */
+  readonly real: string
+  /** Real path of the workspace root. */
+  readonly root: string
+}
+
+/** A path of the journal that this session has not settled yet. */
+export interface PendingPath {
+  readonly seq: number
+  readonly existed: boolean | undefined
+}
+
+/** One state that a message covers, and the journal entry that it settles. */
+export interface CoveredState extends Covered<Before> {
+  readonly path?: string
+  readonly seq?: number
+}
+
+/** A reason for a reminder, told once. */
+export type Reminder = 'resume' | 'activation' | 'compaction'
+
+/** What outlives a reload of the plugin while the session stays. */
+export interface Knowledge {
+  readonly ledger: Ledger<FsTarget>
+  readonly receipts: Receipts<Before, CoveredState>
+}
+
+/** Steps that changes have caused in the open turn. */
+interface TurnState {
+  steers: number
+  /** A step was caused by something that the session had not used. */
+  steeredForOthers: boolean
+  /** `agent/turn-stopping` has fired since the last step began. */
+  stopping: boolean
+  /** No boundary of this turn has been passed yet. */
+  fresh: boolean
+}
+
+/** State of one session. */
+export class SessionState implements Knowledge {
+  readonly id: string
+  readonly ledger: Ledger<FsTarget>
+  readonly receipts: Receipts<Before, CoveredState>
+  /** Journal paths to be looked at. */
+  readonly pending = new Map<string, PendingPath>()
+  /** Targets to be looked at, because a result was lost or a check failed. */
+  readonly doubtful = new Map<string, FsTarget>()
+  readonly reminders = new Set<Reminder>()
+  readonly turn: TurnState = { steers: 0, steeredForOthers: false, stopping: false, fresh: true }
+  place: Place | undefined
+  reader: RootReader | undefined
+  /** The fault that the model was told about last. */
+  toldFault: WatchFault['code'] | undefined
+  /** Changed paths that the journal has dropped: all that can be told of them is that they exist. */
+  unlisted = 0
+  surfaceGeneration = 0
+  disposed = false
+  readonly #keyByPath = new Map<string, string>()
+  readonly #linked = new Set<string>()
+  /** Keys in the order of their last check, the longest ago first. */
+  readonly #sweepOrder = new Set<string>()
+
+  constructor(id: string, knowledge: Knowledge | undefined) {
+    this.id = id
+    this.ledger = knowledge?.ledger ?? new Ledger()
+    this.receipts = knowledge?.receipts ?? new Receipts()
+  }
+
+  /** Take note of committed observations. */
+  committed(entries: readonly LedgerEntry<FsTarget>[], fs: FileSystem | undefined): void {
+    for (const entry of entries) {
+      this.receipts.forget(entry.key)
+      this.#index(entry, fs)
+    }
+  }
+
+  /** Index the ledger anew: the place is known now, or it was handed over. */
+  indexAll(fs: FileSystem | undefined): void {
+    for (const entry of this.ledger.entries()) this.#index(entry, fs)
+  }
+
+  #index({ key, target }: LedgerEntry<FsTarget>, fs: FileSystem | undefined): void {
+    this.#sweepOrder.delete(key)
+    this.#sweepOrder.add(key)
+    if (!fs) return
+    const real = fs.processPath(target)
+    const expected = this.#expectedPath(target)
+    this.#keyByPath.set(real, key)
+    this.#keyByPath.set(expected, key)
+    if (real === expected) this.#linked.delete(key)
+    else this.#linked.add(key)
+  }
+
+  /** Whether a link lies on the way to the target, other than the cwd's own. */
+  isLinked(key: string): boolean {
+    return this.#linked.has(key)
+  }
+
+  doubt(targets: readonly FsTarget[]): void {
+    for (const target of targets) this.doubtful.set(String(target.targetKey), target)
+  }
+
+  /** The committed observation of a path that the watcher names. */
+  entryAt(path: string): LedgerEntry<FsTarget> | undefined {
+    const key = this.#keyByPath.get(path)
+    return key === undefined ? undefined : this.ledger.get(key)
+  }
+
+  /** Merge a slice of the journal. @param most - pending paths kept. */
+  absorb(slice: JournalSlice, most: number): void {
+    for (const { path, seq, existed } of slice.paths) {
+      const known = this.pending.get(path)
+      // Whether it was there before the first of several events is what counts.
+      this.pending.set(path, { seq, existed: known ? known.existed : existed })
+    }
+    for (const path of this.pending.keys()) {
+      if (this.pending.size <= most) break
+      if (this.entryAt(path)) continue
+      this.pending.delete(path)
+      this.unlisted += 1
+    }
+    this.unlisted += slice.dropped
+  }
+
+  /** A pending path is settled as of `seq`; a newer event for it stays. */
+  settlePath(path: string, seq: number): void {
+    if ((this.pending.get(path)?.seq ?? Infinity) <= seq) this.pending.delete(path)
+  }
+
+  /** Keys to check at this boundary; they move to the end of the order. */
+  takeSweep(most: number): string[] {
+    const keys: string[] = []
+    for (const key of this.#sweepOrder) {
+      if (keys.length >= most) break
+      keys.push(key)
+    }
+    for (const key of keys) {
+      this.#sweepOrder.delete(key)
+      this.#sweepOrder.add(key)
+    }
+    return keys
+  }
+
+  /** Where a target would really lie if no link but the cwd's own were on its way. */
+  #expectedPath(target: FsTarget): string {
+    const { place } = this
+    if (!place || !isWithin(place.lexical, target.displayPath)) return target.displayPath
+    return join(place.real, relative(place.lexical, target.displayPath))
+  }
+
+  /** A path as the model knows it: relative to the cwd within the root, else absolute. */
+  shown(path: string): string {
+    const { place } = this
+    if (!place) return path
+    if (isWithin(place.lexical, path)) return relative(place.lexical, path)
+    return isWithin(place.root, path) ? relative(place.real, path) : path
+  }
+
+  turnStarted(): void {
+    Object.assign(this.turn, { steers: 0, steeredForOthers: false, stopping: false, fresh: true })
+  }
+}
