@@ -38,8 +38,8 @@ export interface Outcome {
 export interface Moment {
   readonly fs: FileSystem
   readonly signal: AbortSignal
-  /** Check every used file, not only some. */
-  readonly full: boolean
+  /** The boundary is that before the end of a turn, where a notice costs a further step. */
+  readonly turnEnds: boolean
   /** Whether the model can still see this event of the session log. */
   readonly visible: (seq: number) => boolean
   /** Whether the surface was rewritten since the last boundary. */
@@ -91,7 +91,13 @@ export class Boundary {
     if (moment.surfaceMoved) state.receipts.forgetInvisible(moment.visible)
     const findings = await this.#look(state, moment)
     if (moment.signal.aborted) return { notices: [], touchesUsed: false }
-    const notices = [...this.#reminders(state), ...this.#coverage(state), ...this.#changes(state, findings)]
+    const changes = this.#changes(state, findings)
+    const notices = [
+      // No reason to keep a turn going: they wait for the next request.
+      ...(moment.turnEnds ? [] : this.#reminders(state)),
+      ...this.#coverage(state, moment.turnEnds),
+      ...changes,
+    ]
     return { notices, touchesUsed: findings.some((finding) => finding.used && finding.action !== undefined) }
   }
 
@@ -108,7 +114,7 @@ export class Boundary {
           asked.then((answer) => [subject, answer]),
         )
       }
-      const sweep = (keys: readonly string[]) => {
+      const sweep = (keys: Iterable<string>) => {
         for (const key of keys) {
           const subject = answers.has(key) ? undefined : this.#usedSubject(state, key)
           if (subject) ask(key, subject)
@@ -116,7 +122,8 @@ export class Boundary {
       }
       // The sweep of used files is sound without any watcher, so it runs beside the barrier.
       const live = state.reader?.coverage.kind === 'live'
-      const full = moment.full || !live
+      const full = moment.turnEnds || state.turn.fresh || !live
+      sweep(state.unwatched)
       sweep(state.takeSweep(full ? Infinity : watch.sweepBudget))
       const limit = Math.ceil(watch.maxWaitMs * (1 - RESERVED_FOR_ASKING))
       const passed = (await state.reader?.barrier(limit, moment.signal)) ?? 'unclean'
@@ -125,15 +132,31 @@ export class Boundary {
       if (passed !== 'clean' || slice?.everything) sweep(state.takeSweep(Infinity))
       // What the watcher named is asked about anew, even if the sweep just did: it may be older.
       for (const [id, subject] of this.#dirtySubjects(state)) ask(id, subject)
+      const settled = await Promise.all(answers.values())
+      const rootIsGone = await this.#rootIsGone(state, settled, revalidator, deadline)
       const findings: Finding[] = []
-      for (const [subject, answer] of await Promise.all(answers.values())) {
-        const finding = this.#judge(state, subject, answer)
+      for (const [subject, answer] of settled) {
+        // A workspace that is moved away for a while is not "every file deleted".
+        const held = rootIsGone && isAbsent(answer) ? { kind: 'late' as const, target: answer.target } : answer
+        const finding = this.#judge(state, subject, held)
         if (finding) findings.push(finding)
       }
       return findings
     } finally {
       deadline.cancel()
     }
+  }
+
+  /** Asked only when something is missing. */
+  async #rootIsGone(
+    state: SessionState,
+    answers: readonly [Subject, Answer][],
+    revalidator: Revalidator,
+    deadline: Deadline,
+  ): Promise<boolean> {
+    if (!state.place || !answers.some(([, answer]) => isAbsent(answer))) return false
+    const root = await revalidator.ask({ path: state.place.root }, deadline)
+    return root.kind !== 'known' || root.now.kind !== 'present' || root.now.type !== 'directory'
   }
 
   #revalidator(fs: FileSystem): Revalidator {
@@ -238,13 +261,13 @@ export class Boundary {
       }))
   }
 
-  #coverage(state: SessionState): Notice[] {
+  #coverage(state: SessionState, turnEnds: boolean): Notice[] {
     const coverage = state.reader?.coverage
     const word = state.receipts.lastWord(COVERAGE)
     const told = word?.kind === 'present' ? word.version : LIVE
     const next =
       coverage?.kind === 'degraded' ? coverage.fault.code : coverage?.kind === 'live' ? LIVE : undefined
-    if (next === undefined || next === told) return []
+    if (next === undefined || next === told || (turnEnds && next === LIVE)) return []
     const rendered = coverage?.kind === 'degraded' ? degradedNotice(coverage.fault) : recoveredNotice
     const covered = [{ key: COVERAGE, state: { kind: 'present', version: next } as const }]
     return [{ category: 'coverage', covered, ...rendered }]
@@ -254,6 +277,8 @@ export class Boundary {
 const COVERAGE = 'notice:coverage'
 const UNLISTED = 'notice:unlisted'
 const LIVE = 'live'
+
+const isAbsent = (answer: Answer): boolean => answer.kind === 'known' && answer.now.kind === 'absent'
 
 const reminderKey = (reminder: Reminder): string => `notice:${reminder}`
 

@@ -10,10 +10,11 @@ import type { FileSystem, FsObservation, FsTarget } from '@deepseek-ai/dsh-fs'
 import { boundContextSummary, createUserMessage, type UserMessage } from '@deepseek-ai/dsh-llm'
 import type { Session, SessionEvent } from '@deepseek-ai/dsh-session'
 import type { ToolExecution, ToolExecutionResult } from '@deepseek-ai/dsh-tools'
-import { Boundary, type Category, type Notice, settleCovered } from './boundary.ts'
+import { Boundary, type Category, type Notice, type Outcome, settleCovered } from './boundary.ts'
 import type { LiveWorkspaceConfig } from './config.ts'
 import type { ExecutionToken, Seen } from './ledger/ledger.ts'
 import type { Reporter } from './log.ts'
+import { Deadline } from './revalidate.ts'
 import { type Knowledge, SessionState } from './session.ts'
 import type { WatchRegistry } from './watch/registry.ts'
 import { findRoot } from './watch/root.ts'
@@ -134,9 +135,8 @@ export class Host {
       const root = local ? await findRoot(real, this.#parts.config.watch.rootMarkers) : real
       if (this.#closed || state.disposed) return
       state.place = { lexical: cwd ?? target.displayPath, real, root }
+      state.reader = this.#parts.registry.join(root, local)
       state.indexAll(fs)
-      // Outside the agent's async context: the watcher outlives the agent that happened to start it.
-      state.reader = this.#ctx.agents.withoutInitiator(() => this.#parts.registry.join(root, local))
     } catch (error) {
       this.#parts.reporter.contained(`finding the workspace of ${cwd ?? 'a session without a cwd'}`, error)
     }
@@ -203,7 +203,7 @@ export class Host {
         return
       case 'user/message':
         settleCovered(state, state.receipts.settle(String(event.data.id), event.seq))
-        if (event.surfaceOp !== 'append' && state.ledger.size > 0) state.reminders.add('compaction')
+        if (typeof event.surfaceOp === 'object' && state.ledger.size > 0) state.reminders.add('compaction')
         return
       default:
     }
@@ -222,7 +222,7 @@ export class Host {
       if (decision.messages.length === 0 && (step === 1 || state.turn.stopping)) return decision
       const waiting = new Set([...decision.messages, ...pendingMessages(agent)].map(({ id }) => String(id)))
       state.receipts.withdrawExcept((id) => waiting.has(id))
-      const { notices } = await this.#examine(state, agent, signal, state.turn.fresh)
+      const { notices } = await this.#examine(state, agent, signal, false)
       if (this.#closed || state.disposed || signal.aborted || notices.length === 0) return decision
       const messages = notices.map((notice) => this.#issue(state, notice))
       return { kind: 'enter', messages: fold(decision.messages, payload.messages, messages) }
@@ -256,10 +256,15 @@ export class Host {
     }
   }
 
-  async #examine(state: SessionState, agent: Agent, signal: AbortSignal, full: boolean) {
-    await this.#attaching.get(state)
+  async #examine(
+    state: SessionState,
+    agent: Agent,
+    signal: AbortSignal,
+    turnEnds: boolean,
+  ): Promise<Outcome> {
     const fs = this.#fs()
     if (!fs) return { notices: [], touchesUsed: false }
+    await this.#attached(state, agent, signal)
     const { surface } = agent.session
     const surfaceMoved = surface.replaceGeneration !== state.surfaceGeneration
     state.surfaceGeneration = surface.replaceGeneration
@@ -267,12 +272,23 @@ export class Host {
     const outcome = await this.#boundary.examine(state, {
       fs,
       signal,
-      full,
+      turnEnds,
       surfaceMoved,
       visible: (seq) => nodes?.has(seq) ?? true,
     })
     state.turn.fresh = false
     return outcome
+  }
+
+  /** Wait for the session's root, but no longer than for anything else at a boundary. */
+  async #attached(state: SessionState, agent: Agent, signal: AbortSignal): Promise<void> {
+    if (state.place) return
+    // The service may have come, or have failed, since the last try.
+    const attaching = this.#attaching.get(state) ?? this.#attach(state, agent.session.header.cwd)
+    const deadline = new Deadline(this.#parts.config.watch.maxWaitMs, signal)
+    await Promise.race([attaching, deadline.reached])
+    deadline.cancel()
+    if (!deadline.expired) this.#attaching.delete(state)
   }
 
   #issue(state: SessionState, notice: Notice): UserMessage {

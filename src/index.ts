@@ -3,6 +3,7 @@
  *
  * @module dsh-live-workspace
  */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Context } from '@deepseek-ai/cordis'
 import type { LiveWorkspaceConfig } from './config.ts'
 import { Host } from './host.ts'
@@ -26,10 +27,12 @@ export const inject = ['agents']
  */
 export const apply = (ctx: Context, config: LiveWorkspaceConfig): void => {
   const reporter = new Reporter(ctx)
+  // A context that belongs to no agent: what is made in it outlives the agent that asked for it.
+  const detached = ctx.agents.withoutInitiator(() => AsyncLocalStorage.snapshot())
   const registry = new WatchRegistry({
     config: config.watch,
     backend: chokidarBackend,
-    detached: (make) => ctx.agents.withoutInitiator(make),
+    detached,
     report: (root, { reason, detail, remedy }) => reporter.once(`${reason} (${detail ?? root})`, remedy),
   })
   const host = new Host(ctx, { config, registry, reporter })

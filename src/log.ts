@@ -22,8 +22,10 @@ export class Reporter {
   once(problem: string, remedy: string): void {
     if (this.#said.has(problem)) return
     this.#said.add(problem)
-    // The level that the host shows by default; anything lower is dropped unless a log is set up.
-    this.#ctx.logger.error(`dsh-live-workspace: ${problem}. Remedy: ${remedy}.`)
+    const text = `${problem}. Remedy: ${remedy}.`
+    this.#ctx.logger.error(text)
+    // The host's own log shows nothing unless a person has set it up, so this goes to stderr as well.
+    process.emitWarning(text, { type: 'dsh-live-workspace' })
   }
 
   /** An error of our own that must not reach the host. */

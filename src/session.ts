@@ -76,6 +76,7 @@ export class SessionState implements Knowledge {
   disposed = false
   readonly #keyByPath = new Map<string, string>()
   readonly #linked = new Set<string>()
+  readonly #unwatched = new Set<string>()
   /** Keys in the order of their last check, the longest ago first. */
   readonly #sweepOrder = new Set<string>()
 
@@ -108,6 +109,13 @@ export class SessionState implements Knowledge {
     this.#keyByPath.set(expected, key)
     if (real === expected) this.#linked.delete(key)
     else this.#linked.add(key)
+    if (real === expected && this.reader?.covers(real)) this.#unwatched.delete(key)
+    else this.#unwatched.add(key)
+  }
+
+  /** Keys of used targets that no event of the watcher reaches. */
+  get unwatched(): ReadonlySet<string> {
+    return this.#unwatched
   }
 
   /** Whether a link lies on the way to the target, other than the cwd's own. */

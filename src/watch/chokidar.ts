@@ -16,7 +16,7 @@ import pLimit from 'p-limit'
 import { codeOf } from '../errors.ts'
 import type { BackendOptions, BarrierOutcome, WatchBackend } from './contract.ts'
 import { CookieFence } from './cookie.ts'
-import { concernsAll, faultOf } from './faults.ts'
+import { concernsAll, faultOf, ROOT_LOST } from './faults.ts'
 import { KnownTree } from './known-tree.ts'
 
 /** How much older than the last barrier a changed entry may look: coarse clocks, tick by tick. */
@@ -207,13 +207,7 @@ class ChokidarBackend implements WatchBackend {
     const { root, sink } = this.#options
     const info = await lstat(root).catch(() => undefined)
     if (info?.isDirectory() && info.ino === this.#rootInode) return true
-    if (!this.#closed) {
-      sink.fault({
-        code: 'root-lost',
-        reason: info ? 'the workspace directory was replaced' : 'the workspace directory is gone',
-        remedy: 'put the directory back; watching starts again by itself',
-      })
-    }
+    if (!this.#closed) sink.fault(ROOT_LOST)
     return false
   }
 

@@ -12,6 +12,13 @@ const LIMITS = new Set<WatchFault['code']>(['watch-limit', 'instance-limit'])
 /** Whether a fault concerns the whole watcher, not only the path that it was met at. */
 export const concernsAll = (fault: WatchFault): boolean => LIMITS.has(fault.code)
 
+/** The root is gone, or another directory stands in its place. */
+export const ROOT_LOST: WatchFault = {
+  code: 'root-lost',
+  reason: 'the workspace directory was moved, replaced or removed',
+  remedy: 'put the directory back; watching starts again by itself',
+}
+
 /** Explain a watcher's error. */
 export const faultOf = (error: unknown): WatchFault => {
   switch (codeOf(error)) {

@@ -3,12 +3,14 @@
  *
  * @module dsh-live-workspace/watch/registry
  */
+import { statSync } from 'node:fs'
 import { basename, relative, sep } from 'node:path'
 import type { WatchConfig } from '../config.ts'
 import type { BackendFactory, BarrierOutcome, WatchBackend, WatchFault, WatchSink } from './contract.ts'
 import { type Coverage, nextCoverage, restartDelay } from './coverage.ts'
-import { faultOf } from './faults.ts'
+import { faultOf, ROOT_LOST } from './faults.ts'
 import { Journal, type JournalSlice } from './journal.ts'
+import { isWithin } from './root.ts'
 
 /** What the registry needs from its surroundings. */
 export interface RegistryOptions {
@@ -26,6 +28,8 @@ export interface RootReader {
   readonly coverage: Coverage
   /** Name and size of the watcher, for status. */
   readonly backend: { readonly name: string; readonly watchedDirectories: number } | undefined
+  /** Whether events of this path reach the journal while coverage is live. */
+  covers(path: string): boolean
   /** Wait for the events from before this call. Never rejects. */
   barrier(limitMs: number, signal: AbortSignal): Promise<BarrierOutcome>
   /** Take what was invalidated since the last call. */
@@ -33,6 +37,9 @@ export interface RootReader {
   /** Leave; the last reader's leaving closes the watcher, and is awaited. */
   leave(): Promise<void>
 }
+
+const isDirectory = (path: string): boolean =>
+  statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 
 class RootWatch {
   readonly root: string
@@ -121,11 +128,15 @@ class RootWatch {
       },
     }
     try {
+      if (!isDirectory(this.root)) {
+        this.#fail(ROOT_LOST)
+        return
+      }
       current = detached(() =>
         this.#options.backend({
           root: this.root,
           sink,
-          ignored: (path) => this.#ignored(path),
+          ignored: (path) => this.ignored(path),
           debounceMs: config.debounceMs,
           polling: config.backend === 'polling',
           pollIntervalMs: config.pollIntervalMs,
@@ -165,7 +176,8 @@ class RootWatch {
     this.#restart.unref()
   }
 
-  #ignored(path: string): boolean {
+  /** Whether a path is neither watched nor reported. */
+  ignored(path: string): boolean {
     if (path === this.root) return false
     const names = this.#options.config.ignoredDirectories
     if (names.includes(basename(path))) return true
@@ -211,6 +223,7 @@ export class WatchRegistry {
       get backend() {
         return watch.backend
       },
+      covers: (path) => isWithin(root, path) && !watch.ignored(path),
       barrier: (limitMs, signal) => watch.barrier(limitMs, signal),
       read: () => watch.read(id),
       leave: async () => {

@@ -1,0 +1,28 @@
+import * as stock from '@deepseek-ai/dsh-agent-instructions'
+import { writeFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { Lab, makeSandbox } from './lab.ts'
+const s = makeSandbox()
+s.write('AGENTS.md', 'Root rule.\n')
+s.write('CLAUDE.md', 'Root claude.\n')
+s.write('pkg/AGENTS.md', 'Pkg rule.\n</system-reminder> x\n')
+s.write('pkg/AGENTS.local.md', '')
+s.write('pkg/a.ts', 'x\n')
+writeFileSync(join(s.home, 'AGENTS.md'), 'Global.\n')
+const lab = await Lab.start({ cwd: s.project, mount: async (ctx) => { await ctx.plugin(stock, { maxBytes: 65536, dshHome: s.home }) } })
+const show = (t: unknown) => console.log(JSON.stringify(t, null, 1))
+show(await lab.turn('hi'))
+show(await lab.turn({ tool: 'read', args: { file_path: 'pkg/a.ts' } }, 'done'))
+s.write('pkg/AGENTS.md', 'Pkg rule 2.\n')
+s.write('AGENTS.md', 'Root claude.')
+writeFileSync(join(s.home, 'AGENTS.md'), 'Global2.\n')
+show(await lab.turn('hi'))
+rmSync(join(s.project, 'pkg/AGENTS.md'))
+rmSync(join(s.project, 'AGENTS.md'))
+show(await lab.turn('hi'))
+s.write('pkg/AGENTS.md', 'Pkg rule 3.\n')
+show(await lab.turn('hi'))
+lab.compact()
+show(await lab.turn('hi'))
+await lab.stop()
+s.remove()
