@@ -185,6 +185,24 @@ export const checkConfig = (raw: unknown): LiveWorkspaceConfig => {
   return usePolling ? { ...checked, watch: { ...checked.watch, backend: 'polling' } } : checked
 }
 
+/** One setting, in words. */
+export interface SettingDescription {
+  readonly key: string
+  /** What is allowed, with the default. */
+  readonly allowed: string
+  readonly description: string
+}
+
+/** Every setting, for documentation. */
+export const describeConfig = (): SettingDescription[] =>
+  Object.entries<Shape>(rooms).flatMap(([room, shape]) =>
+    Object.entries(shape).map(([key, schema]) => ({
+      key: `${room}.${key}`,
+      allowed: allowedBy(schema),
+      description: typeof schema.meta.description === 'string' ? schema.meta.description : '',
+    })),
+  )
+
 /** The schema that the host validates a row with: the raw value goes through {@link checkConfig}. */
 export const Config: z<unknown, LiveWorkspaceConfig> = z
   .transform(z.any(), checkConfig)

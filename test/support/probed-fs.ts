@@ -1,0 +1,67 @@
+import type { Context } from '@deepseek-ai/cordis'
+import type { FsInfo, FsTarget } from '@deepseek-ai/dsh-fs'
+import { LocalFileSystem } from '@deepseek-ai/dsh-fs-local'
+import { gate, type Gate } from './wait.ts'
+
+type Fault = { readonly kind: 'throw'; readonly message: string } | { readonly kind: 'hang'; readonly gate: Gate }
+
+/** What the filesystem service does with single files, and what it was asked. */
+export class FsProbe {
+  readonly #faults = new Map<string, Fault>()
+  readonly #stats = new Map<string, number>()
+  #hanging = 0
+
+  /** Every `stat` of this real path fails until {@link heal}. */
+  failStat(path: string, message = 'the disk is on fire'): void {
+    this.#faults.set(path, { kind: 'throw', message })
+  }
+
+  /** Every `stat` of this real path hangs until {@link heal}. */
+  hangStat(path: string): void {
+    this.#faults.set(path, { kind: 'hang', gate: gate() })
+  }
+
+  heal(path: string): void {
+    const fault = this.#faults.get(path)
+    this.#faults.delete(path)
+    if (fault?.kind === 'hang') fault.gate.open()
+  }
+
+  healAll(): void {
+    for (const path of this.#faults.keys()) this.heal(path)
+  }
+
+  /** How often this real path was asked for. */
+  statsOf(path: string): number {
+    return this.#stats.get(path) ?? 0
+  }
+
+  /** Calls that hang at this moment. */
+  get hanging(): number {
+    return this.#hanging
+  }
+
+  async beforeStat(path: string): Promise<void> {
+    this.#stats.set(path, this.statsOf(path) + 1)
+    const fault = this.#faults.get(path)
+    if (fault === undefined) return
+    if (fault.kind === 'throw') throw new Error(fault.message)
+    this.#hanging += 1
+    await fault.gate.passed
+    this.#hanging -= 1
+  }
+}
+
+/** The local filesystem service, seen and disturbed by a probe. */
+export const probedFileSystem = (probe: FsProbe) =>
+  class ProbedFileSystem extends LocalFileSystem {
+    // Repeated, because the plugin's parameters are read from the constructor.
+    constructor(ctx: Context, config: { cwd?: string }) {
+      super(ctx, config)
+    }
+
+    override async stat(target: FsTarget, signal?: AbortSignal): Promise<FsInfo | undefined> {
+      await probe.beforeStat(this.processPath(target))
+      return super.stat(target, signal)
+    }
+  }
