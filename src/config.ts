@@ -7,6 +7,7 @@
  *
  * @module dsh-live-workspace/config
  */
+import { inspect } from 'node:util'
 import z from '@deepseek-ai/schemastery'
 
 const count = (min: number, max: number, fallback: number) =>
@@ -80,9 +81,19 @@ export class ConfigError extends z.ValidationError {
   }
 }
 
+/** A wrong value as a person wrote it, whatever it is. */
+const shown = (value: unknown): string => {
+  try {
+    const text = JSON.stringify(value)
+    if (text !== undefined && typeof value !== 'number') return text
+  } catch {
+    // Cyclic, or of a type that JSON does not have.
+  }
+  return inspect(value, { breakLength: Infinity, depth: 2 })
+}
+
 const reject = (key: string, value: unknown, allowed: string): never => {
-  const shown = typeof value === 'number' ? String(value) : (JSON.stringify(value) ?? String(value))
-  throw new ConfigError(`dsh-live-workspace: ${key} is ${shown}; allowed: ${allowed}`)
+  throw new ConfigError(`dsh-live-workspace: ${key} is ${shown(value)}; allowed: ${allowed}`)
 }
 
 /** What a schema accepts, in words. */
@@ -98,6 +109,12 @@ const allowedBy = (schema: KeySchema): string => {
 
 const isPlainObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** What the schema library would take for the default, or could not even refuse. */
+const isPlainData = (value: unknown): boolean =>
+  Array.isArray(value)
+    ? value.every((item) => item !== undefined && isPlainData(item))
+    : value !== null && (typeof value !== 'number' || Number.isFinite(value))
 
 /** Levenshtein distance, for the nearest known name of a mistyped key. */
 const distance = (a: string, b: string): number => {
@@ -131,14 +148,11 @@ const checkRoom = <S extends Shape>(room: string, shape: S, raw: unknown): Value
   }
   const checked = Object.entries(shape).map(([key, schema]): [string, unknown] => {
     const value = given[key]
-    if (value === null || (typeof value === 'number' && !Number.isFinite(value))) {
-      return reject(`${room}.${key}`, value, allowedBy(schema))
-    }
+    if (!isPlainData(value)) return reject(`${room}.${key}`, value, allowedBy(schema))
     try {
       // Whether the value fits is what the schema finds out.
       return [key, schema(value as never)]
-    } catch (error) {
-      if (!z.ValidationError.is(error)) throw error
+    } catch {
       return reject(`${room}.${key}`, value, allowedBy(schema))
     }
   })

@@ -15,7 +15,7 @@ import type { LiveWorkspaceConfig } from './config.ts'
 import type { ExecutionToken, Seen } from './ledger/ledger.ts'
 import type { Reporter } from './log.ts'
 import { Deadline } from './revalidate.ts'
-import { type Knowledge, SessionState } from './session.ts'
+import { SessionState } from './session.ts'
 import type { WatchRegistry } from './watch/registry.ts'
 import { findRoot } from './watch/root.ts'
 
@@ -36,7 +36,7 @@ export interface NoticeSource {
 const FILE_TOOLS = new Set(['read', 'read_image', 'write', 'edit', 'str_replace_editor'])
 
 /** What earlier instances knew of sessions that are still alive, for a reload of the configuration. */
-const handedOver = new WeakMap<Session, Knowledge>()
+const handedOver = new WeakMap<Session, { readonly state: SessionState; readonly seq: number }>()
 
 /** Parts that the host's events drive. */
 export interface HostParts {
@@ -57,7 +57,11 @@ export class Host {
   constructor(ctx: Context, parts: HostParts) {
     this.#ctx = ctx
     this.#parts = parts
-    this.#boundary = new Boundary(parts.config)
+    this.#boundary = new Boundary(parts.config, () => {
+      const fs = this.#fs()
+      if (!fs) throw new Error('there is no filesystem service any more')
+      return fs
+    })
   }
 
   /** Register every listener and adopt the agents that live already. */
@@ -88,8 +92,8 @@ export class Host {
   async close(): Promise<void> {
     this.#closed = true
     for (const [session, state] of this.#states) {
-      handedOver.set(session, { ledger: state.ledger, receipts: state.receipts })
-      state.disposed = true
+      state.detach()
+      handedOver.set(session, { state, seq: session.seq })
     }
     this.#states.clear()
     await this.#parts.registry.close()
@@ -111,17 +115,30 @@ export class Host {
     const { session } = agent
     const known = this.#states.get(session)
     if (known) return known
-    const knowledge = handedOver.get(session)
-    handedOver.delete(session)
-    const state = new SessionState(String(session.id), knowledge)
-    this.#states.set(session, state)
-    if (!knowledge) {
-      const reminder = reminderFor(session)
-      if (reminder) state.reminders.add(reminder)
-    }
-    state.surfaceGeneration = session.surface.replaceGeneration
+    const state = this.#takeOver(session) ?? this.#begin(session)
     this.#attaching.set(state, this.#attach(state, session.header.cwd))
     return state
+  }
+
+  #begin(session: Session): SessionState {
+    const state = new SessionState()
+    this.#states.set(session, state)
+    const reminder = reminderFor(session)
+    if (reminder) state.reminders.add(reminder)
+    state.surfaceGeneration = session.surface.replaceGeneration
+    return state
+  }
+
+  /** Continue where an earlier instance of the plugin stopped, with what the log says of the time between. */
+  #takeOver(session: Session): SessionState | undefined {
+    const earlier = handedOver.get(session)
+    if (!earlier) return undefined
+    handedOver.delete(session)
+    earlier.state.disposed = false
+    earlier.state.turn.fresh = true
+    this.#states.set(session, earlier.state)
+    for (const event of session.events.slice(earlier.seq)) this.#logged(session, event)
+    return earlier.state
   }
 
   /** Find the session's root and join its watcher. Never rejects. */
@@ -262,15 +279,13 @@ export class Host {
     signal: AbortSignal,
     turnEnds: boolean,
   ): Promise<Outcome> {
-    const fs = this.#fs()
-    if (!fs) return { notices: [], touchesUsed: false }
+    if (!this.#fs()) return { notices: [], touchesUsed: false }
     await this.#attached(state, agent, signal)
     const { surface } = agent.session
     const surfaceMoved = surface.replaceGeneration !== state.surfaceGeneration
     state.surfaceGeneration = surface.replaceGeneration
     const nodes = surfaceMoved ? new Set(surface.nodes) : undefined
     const outcome = await this.#boundary.examine(state, {
-      fs,
       signal,
       turnEnds,
       surfaceMoved,

@@ -8,9 +8,12 @@ import pLimit, { type LimitFunction } from 'p-limit'
 import { messageOf } from './errors.ts'
 import type { Now } from './notice/classify.ts'
 
+/** What the service says when it answers. */
+export type KnownNow = Exclude<Now, { readonly kind: 'unverified' }>
+
 /** What became of one question. */
 export type Answer =
-  | { readonly kind: 'known'; readonly target: FsTarget; readonly now: Now }
+  | { readonly kind: 'known'; readonly target: FsTarget; readonly now: KnownNow }
   /** The service threw. */
   | { readonly kind: 'failed'; readonly target: FsTarget | undefined; readonly reason: string }
   /** No answer within the time of this boundary. */
@@ -53,15 +56,18 @@ export class Deadline {
   }
 }
 
+/** A question that hangs keeps a thread of the process, and there are four. */
+const MAX_HANGING = 2
+
 /** Asks one filesystem service. */
 export class Revalidator {
-  readonly #fs: FileSystem
+  readonly #fs: Pick<FileSystem, 'resolve' | 'stat'>
   readonly #limit: LimitFunction
   /** Questions that outlived their boundary: not asked again until the service returns. */
   readonly #hanging = new Set<string>()
 
   /** @param concurrency - questions under way at the same time. */
-  constructor(fs: FileSystem, concurrency: number) {
+  constructor(fs: Pick<FileSystem, 'resolve' | 'stat'>, concurrency: number) {
     this.#fs = fs
     this.#limit = pLimit(concurrency)
   }
@@ -71,7 +77,9 @@ export class Revalidator {
     const id = 'target' in question ? `=${question.target.targetKey}` : `?${question.path}`
     const late: Answer = { kind: 'late', target: 'target' in question ? question.target : undefined }
     if (deadline.expired) return late
-    if (this.#hanging.has(id)) return { kind: 'failed', target: late.target, reason: 'no answer' }
+    if (this.#hanging.has(id) || this.#hanging.size >= MAX_HANGING) {
+      return { kind: 'failed', target: late.target, reason: 'no answer' }
+    }
     let underWay = false
     // An answer under way is never shared: it may be of a moment before this boundary.
     const answer = this.#limit(async () => {
@@ -92,7 +100,7 @@ export class Revalidator {
     try {
       target = 'target' in question ? question.target : await this.#fs.resolve(question.path)
       const info = await this.#fs.stat(target)
-      const now: Now = info
+      const now: KnownNow = info
         ? { kind: 'present', version: String(info.version), type: info.type }
         : { kind: 'absent' }
       return { kind: 'known', target, now }

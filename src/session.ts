@@ -38,12 +38,6 @@ export interface CoveredState extends Covered<Before> {
 /** A reason for a reminder, told once. */
 export type Reminder = 'resume' | 'activation' | 'compaction'
 
-/** What outlives a reload of the plugin while the session stays. */
-export interface Knowledge {
-  readonly ledger: Ledger<FsTarget>
-  readonly receipts: Receipts<Before, CoveredState>
-}
-
 /** Steps that changes have caused in the open turn. */
 interface TurnState {
   steers: number
@@ -56,10 +50,9 @@ interface TurnState {
 }
 
 /** State of one session. */
-export class SessionState implements Knowledge {
-  readonly id: string
-  readonly ledger: Ledger<FsTarget>
-  readonly receipts: Receipts<Before, CoveredState>
+export class SessionState {
+  readonly ledger = new Ledger<FsTarget>()
+  readonly receipts = new Receipts<Before, CoveredState>()
   /** Journal paths to be looked at. */
   readonly pending = new Map<string, PendingPath>()
   /** Targets to be looked at, because a result was lost or a check failed. */
@@ -79,12 +72,6 @@ export class SessionState implements Knowledge {
   readonly #unwatched = new Set<string>()
   /** Keys in the order of their last check, the longest ago first. */
   readonly #sweepOrder = new Set<string>()
-
-  constructor(id: string, knowledge: Knowledge | undefined) {
-    this.id = id
-    this.ledger = knowledge?.ledger ?? new Ledger()
-    this.receipts = knowledge?.receipts ?? new Receipts()
-  }
 
   /** Take note of committed observations. */
   committed(entries: readonly LedgerEntry<FsTarget>[], fs: FileSystem | undefined): void {
@@ -181,6 +168,13 @@ export class SessionState implements Knowledge {
     if (!place) return path
     if (isWithin(place.lexical, path)) return relative(place.lexical, path)
     return isWithin(place.root, path) ? relative(place.real, path) : path
+  }
+
+  /** Another instance of the plugin takes over: what belongs to this one is let go. */
+  detach(): void {
+    this.place = undefined
+    this.reader = undefined
+    this.disposed = true
   }
 
   turnStarted(): void {

@@ -26,7 +26,7 @@ export class Receipts<S, C extends Covered<S> = Covered<S>> {
 
   /** What the model can take to be the last word on a key: on its way, or told. */
   lastWord(key: string): S | undefined {
-    for (const covered of this.#open.values()) {
+    for (const covered of [...this.#open.values()].toReversed()) {
       const found = covered.findLast((item) => item.key === key)
       if (found) return found.state
     }

@@ -64,6 +64,14 @@ const countLine = (rest: readonly Change[], maxPathBytes: number, directories: n
 
 const byPath = (a: Change, b: Change): number => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0)
 
+/** A lone file says more than one of a hundred in the same directory, so it is named first. */
+const rareDirectoriesFirst = (changes: readonly Change[]): Change[] => {
+  const sizes = new Map<string, number>()
+  for (const { path } of changes) sizes.set(directoryOf(path), (sizes.get(directoryOf(path)) ?? 0) + 1)
+  const sizeOf = ({ path }: Change) => sizes.get(directoryOf(path)) ?? 0
+  return changes.toSorted((a, b) => sizeOf(a) - sizeOf(b) || byPath(a, b))
+}
+
 const summarize = (used: readonly Change[], others: number): string => {
   const first = used[0]
   if (!first) return `${plural(others, 'other path')} changed`
@@ -85,7 +93,7 @@ export const renderChanges = (
   limits: RenderLimits,
 ): RenderedNotice => {
   const used = changes.filter((change) => change.used).toSorted(byPath)
-  const others = changes.filter((change) => !change.used).toSorted(byPath)
+  const others = rareDirectoriesFirst(changes.filter((change) => !change.used))
   const head = "Workspace changes outside this session's recorded file operations."
   const foot =
     used.length > 0

@@ -8,9 +8,9 @@
  *
  * @module dsh-live-workspace/watch/chokidar
  */
-import { type FSWatcher as NodeWatcher, watch as watchNode } from 'node:fs'
+import { type Dirent, type FSWatcher as NodeWatcher, watch as watchNode } from 'node:fs'
 import { lstat, readdir } from 'node:fs/promises'
-import { basename, isAbsolute, join } from 'node:path'
+import { basename, dirname, isAbsolute, join } from 'node:path'
 import { type FSWatcher, watch } from 'chokidar'
 import pLimit from 'p-limit'
 import { codeOf } from '../errors.ts'
@@ -21,6 +21,8 @@ import { KnownTree } from './known-tree.ts'
 
 /** How much older than the last barrier a changed entry may look: coarse clocks, tick by tick. */
 const CLOCK_GRAIN_MS = 50
+/** From so many names of one directory on, listing it is cheaper than asking for each. */
+const NAMES_WORTH_A_LISTING = 4
 /** Concurrent `lstat` calls; libuv runs four at a time. */
 const LSTAT_CONCURRENCY = 8
 
@@ -48,6 +50,7 @@ class ChokidarBackend implements WatchBackend {
   #lastEventAt = 0
   #ready = false
   #partial = false
+  readonly #ending = new AbortController()
   #closed = false
 
   constructor(options: BackendOptions, kind: BarrierKind) {
@@ -99,6 +102,7 @@ class ChokidarBackend implements WatchBackend {
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
+    this.#ending.abort()
     for (const guard of this.#guards.values()) guard.close()
     this.#guards.clear()
     this.#fence?.close()
@@ -139,16 +143,23 @@ class ChokidarBackend implements WatchBackend {
         if (this.#ready) this.#named.add(path)
         return
       case 'add':
-        if (!this.#ready) {
-          this.#tree.addFile(path)
-          return
-        }
-        this.#invalidate(path, this.#tree.hasFile(path))
-        this.#tree.addFile(path)
+        if (!this.#ready) this.#tree.addFile(path)
+        else if (!this.#isEcho(!this.#tree.hasFile(path))) this.#touch(path, 'rename')
+        return
+      case 'unlink':
+        if (this.#ready && !this.#isEcho(this.#tree.hasFile(path))) this.#touch(path, 'rename')
         return
       default:
-        if (this.#ready) this.#invalidate(path, true)
+        if (this.#ready && !this.#isEcho(false)) this.#touch(path, 'change')
     }
+  }
+
+  /**
+   * With an exact barrier the library's own words come after the raw events that caused them, often
+   * much later; they count only where they tell something new.
+   */
+  #isEcho(tellsSomethingNew: boolean): boolean {
+    return this.#fence !== undefined && !tellsSomethingNew
   }
 
   #invalidate(path: string, existed: boolean): void {
@@ -171,11 +182,12 @@ class ChokidarBackend implements WatchBackend {
   /** Silence for `debounceMs`: all that can be had where events have no order. */
   async #quiet(deadline: number, signal: AbortSignal): Promise<boolean> {
     const startedAt = performance.now()
-    while (!signal.aborted && !this.#closed) {
+    const ending = AbortSignal.any([signal, this.#ending.signal])
+    while (!ending.aborted) {
       const now = performance.now()
       const left = Math.max(startedAt, this.#lastEventAt) + this.#options.debounceMs - now
       if (left <= 0 || now >= deadline) return true
-      await pause(Math.min(left, deadline - now), signal)
+      await pause(Math.min(left, deadline - now), ending)
     }
     return false
   }
@@ -194,21 +206,42 @@ class ChokidarBackend implements WatchBackend {
     if (!(await this.#rootIsTheSame())) return false
     while (this.#named.size > 0) {
       if (this.#closed || signal.aborted || performance.now() > deadline) return false
-      const batch = [...this.#named]
+      const byParent = Map.groupBy(this.#named, dirname)
       this.#named.clear()
-      await Promise.all(batch.map((path) => this.#limit(() => this.#look(path))))
+      await Promise.all([...byParent].map(([parent, paths]) => this.#lookIn(parent, paths)))
     }
     this.#inspectedAt = startedAt
     return true
   }
 
   async #rootIsTheSame(): Promise<boolean> {
-    if (!this.#ready || this.#rootInode === undefined) return true
+    if (!this.#ready) return true
     const { root, sink } = this.#options
     const info = await lstat(root).catch(() => undefined)
     if (info?.isDirectory() && info.ino === this.#rootInode) return true
     if (!this.#closed) sink.fault(ROOT_LOST)
     return false
+  }
+
+  /** Many names of one directory are looked up in one listing of it. */
+  async #lookIn(parent: string, paths: readonly string[]): Promise<void> {
+    const listing = paths.length < NAMES_WORTH_A_LISTING ? undefined : await this.#limit(() => listOf(parent))
+    for (const path of paths) {
+      const entry = listing?.get(basename(path))
+      // Only a directory needs a closer look; whatever the listing does not hold is gone.
+      if (listing && !entry?.isDirectory()) this.#settle(path, entry !== undefined)
+      else await this.#limit(() => this.#look(path))
+    }
+  }
+
+  #settle(path: string, present: boolean): void {
+    if (this.#tree.hasDirectory(path)) {
+      this.#forget(path)
+      // What was known as a directory was not noted when it was named.
+      if (present) this.#invalidate(path, false)
+    }
+    if (present) this.#tree.addFile(path)
+    else this.#tree.removeFile(path)
   }
 
   async #look(path: string): Promise<void> {
@@ -223,9 +256,7 @@ class ChokidarBackend implements WatchBackend {
       await this.#adopt(path, info.ino)
       return
     }
-    if (this.#tree.hasDirectory(path)) this.#forget(path)
-    if (!info) this.#tree.removeFile(path)
-    else this.#tree.addFile(path)
+    this.#settle(path, info !== undefined)
   }
 
   /** Subscribe to a directory that an event named, then list it. */
@@ -302,6 +333,16 @@ class ChokidarBackend implements WatchBackend {
       else this.#onError(error)
       return false
     }
+  }
+}
+
+const listOf = async (directory: string): Promise<Map<string, Dirent> | undefined> => {
+  try {
+    const entries = await readdir(directory, { withFileTypes: true })
+    return new Map(entries.map((entry) => [entry.name, entry]))
+  } catch {
+    // Gone or not readable: each name is asked for by itself, which tells which.
+    return undefined
   }
 }
 

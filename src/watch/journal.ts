@@ -31,26 +31,48 @@ export interface JournalSlice {
   readonly dropped: number
 }
 
-interface Entry {
-  seq: number
+/** Events in a row for one path before which it was there, or was not. */
+interface Run {
   existed: boolean | undefined
-  /** The latest event before which the path was known to be missing. */
-  appearedSeq: number
+  lastSeq: number
 }
+
+interface Entry {
+  /** In the order of the events; never empty. */
+  readonly runs: Run[]
+}
+
+/** Paths that were dropped at one event. */
+interface Drop {
+  readonly seq: number
+  readonly count: number
+  /** Their latest events; given up for an old drop. */
+  seqs: readonly number[] | undefined
+}
+
+/** A path that comes and goes is remembered by its first and its latest runs. */
+const MAX_RUNS = 32
+/** Drops that are remembered event by event; older ones by their number. */
+const EXACT_DROPS = 4
+
+const lastSeqOf = ({ runs }: Entry): number => runs.at(-1)?.lastSeq ?? 0
 
 /** Path → latest event, bounded in the number of paths. */
 export class Journal {
   readonly #maxPaths: number
   readonly #entries = new Map<string, Entry>()
-  #head = 0
+  #head: number
   /** The latest event after which everything is dirty. */
   #everythingSeq = 0
-  /** Event number → paths dropped at it. */
-  readonly #drops = new Map<number, number>()
+  readonly #drops: Drop[] = []
 
-  /** @param maxPaths - paths kept; one more drops them all and marks the whole root dirty. */
-  constructor(maxPaths: number) {
+  /**
+   * @param maxPaths - paths kept; one more drops them all and marks the whole root dirty.
+   * @param head - number to count on from, so that numbers of an earlier journal stay lower.
+   */
+  constructor(maxPaths: number, head = 0) {
     this.#maxPaths = maxPaths
+    this.#head = head
   }
 
   /** Number of the latest event. */
@@ -74,18 +96,18 @@ export class Journal {
     if (entry) {
       // Re-inserted, so that the map stays in the order of the latest events.
       this.#entries.delete(path)
-      entry.seq = seq
-      if (existed === false) entry.appearedSeq = seq
       this.#entries.set(path, entry)
+      const latest = entry.runs.at(-1)
+      if (latest && latest.existed === existed) latest.lastSeq = seq
+      else entry.runs.push({ existed, lastSeq: seq })
+      if (entry.runs.length > MAX_RUNS) entry.runs.splice(1, 1)
       return
     }
     if (this.#entries.size >= this.#maxPaths) {
-      this.#everythingSeq = seq
-      this.#drops.set(seq, this.#entries.size + 1)
-      this.#entries.clear()
+      this.#drop(seq)
       return
     }
-    this.#entries.set(path, { seq, existed, appearedSeq: existed === false ? seq : 0 })
+    this.#entries.set(path, { runs: [{ existed, lastSeq: seq }] })
   }
 
   /** Mark the whole root dirty: events were missed. */
@@ -101,13 +123,12 @@ export class Journal {
     const paths: DirtyPath[] = []
     if (cursor < this.#head) {
       for (const [path, entry] of this.#entries) {
-        if (entry.seq <= cursor) continue
-        const existed = entry.appearedSeq > cursor ? false : entry.appearedSeq > 0 ? true : entry.existed
-        paths.push({ path, seq: entry.seq, existed })
+        const first = entry.runs.find((run) => run.lastSeq > cursor)
+        if (first) paths.push({ path, seq: lastSeqOf(entry), existed: first.existed })
       }
     }
     let dropped = 0
-    for (const [seq, count] of this.#drops) if (seq > cursor) dropped += count
+    for (const drop of this.#drops) dropped += droppedSince(drop, cursor)
     return { head: this.#head, paths, everything: this.#everythingSeq > cursor, dropped }
   }
 
@@ -116,11 +137,26 @@ export class Journal {
    * @param lowestCursor - the lowest cursor of all readers.
    */
   trim(lowestCursor: number): void {
-    for (const seq of this.#drops.keys()) if (seq <= lowestCursor) this.#drops.delete(seq)
+    while ((this.#drops[0]?.seq ?? Infinity) <= lowestCursor) this.#drops.shift()
     for (const [path, entry] of this.#entries) {
       // Entries stand in the order of their latest event.
-      if (entry.seq > lowestCursor) return
+      if (lastSeqOf(entry) > lowestCursor) return
       this.#entries.delete(path)
     }
   }
+
+  #drop(seq: number): void {
+    const seqs = [...Array.from(this.#entries.values(), lastSeqOf), seq]
+    this.#entries.clear()
+    this.#everythingSeq = seq
+    this.#drops.push({ seq, count: seqs.length, seqs })
+    const old = this.#drops.at(-1 - EXACT_DROPS)
+    if (old) old.seqs = undefined
+  }
+}
+
+const droppedSince = ({ seq, count, seqs }: Drop, cursor: number): number => {
+  if (seq <= cursor) return 0
+  // For an old drop only bounds are known: no more than the events since the cursor.
+  return seqs ? seqs.filter((dropped) => dropped > cursor).length : Math.min(count, seq - cursor)
 }

@@ -7,6 +7,7 @@
  * @module dsh-live-workspace/watch/known-tree
  */
 import { basename, dirname, join } from 'node:path'
+import { isWithin } from './root.ts'
 
 interface Directory {
   /** Inode number when the directory was last looked at; equal numbers alone prove nothing. */
@@ -18,6 +19,8 @@ interface Directory {
 /** Directories and file names, by absolute path. */
 export class KnownTree {
   readonly #directories = new Map<string, Directory>()
+  /** Directories whose parent is not known: the root, and what was heard of before its parent. */
+  readonly #tops = new Set<string>()
 
   /** Number of known directories. */
   get directoryCount(): number {
@@ -54,8 +57,16 @@ export class KnownTree {
       known.ino = ino
       return
     }
-    this.#directories.set(path, { ino, files: new Set(), directories: new Set() })
-    this.#directories.get(dirname(path))?.directories.add(basename(path))
+    const directories = new Set<string>()
+    for (const top of this.#tops) {
+      if (dirname(top) !== path || top === path) continue
+      directories.add(basename(top))
+      this.#tops.delete(top)
+    }
+    this.#directories.set(path, { ino, files: new Set(), directories })
+    const parent = this.#directories.get(dirname(path))
+    if (parent && dirname(path) !== path) parent.directories.add(basename(path))
+    else this.#tops.add(path)
   }
 
   addFile(path: string): void {
@@ -85,6 +96,12 @@ export class KnownTree {
       for (const name of known.directories) visit(join(directory, name))
     }
     visit(path)
+    this.#tops.delete(path)
+    for (const top of this.#tops) {
+      if (!isWithin(path, top)) continue
+      this.#tops.delete(top)
+      visit(top)
+    }
     this.#directories.get(dirname(path))?.directories.delete(basename(path))
     return { files, directories }
   }

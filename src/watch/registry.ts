@@ -53,13 +53,20 @@ class RootWatch {
   #attempts = 0
   #closed = false
 
-  constructor(root: string, options: RegistryOptions, local: boolean) {
+  /** @param after - the closing of an earlier watcher of this root: limits must not count two. */
+  constructor(root: string, options: RegistryOptions, local: boolean, after: Promise<void> | undefined) {
     this.root = root
     this.#options = options
-    this.#journal = new Journal(options.config.maxJournalPaths)
+    // Microseconds: more than there will be events, so that a later journal's numbers are higher.
+    this.#journal = new Journal(options.config.maxJournalPaths, Math.floor(performance.now() * 1_000))
     this.#coverage = options.config.backend === 'off' ? { kind: 'off' } : { kind: 'starting' }
     if (!local) this.#coverage = { kind: 'remote' }
-    if (this.#coverage.kind === 'starting') this.#start()
+    if (this.#coverage.kind !== 'starting') return
+    if (!after) this.#start()
+    else {
+      this.#closing = after
+      this.#startAfterClosing()
+    }
   }
 
   get coverage(): Coverage {
@@ -79,7 +86,10 @@ class RootWatch {
   }
 
   read(reader: object): JournalSlice {
-    const slice = this.#journal.since(this.#cursors.get(reader) ?? this.#journal.head)
+    const cursor = this.#cursors.get(reader)
+    // A reader that has left must not hold the journal any more.
+    if (cursor === undefined) return this.#journal.since(this.#journal.head)
+    const slice = this.#journal.since(cursor)
     this.#cursors.set(reader, slice.head)
     this.#journal.trim(Math.min(...this.#cursors.values()))
     return slice
@@ -105,6 +115,7 @@ class RootWatch {
     this.#coverage = nextCoverage(this.#coverage, { kind: 'started' })
     // A sink of its own for each backend: a closed one must not speak for its successor.
     let current: WatchBackend | undefined
+    let failed = false
     const mine = () => !this.#closed && (current === undefined || current === this.#backend)
     const sink: WatchSink = {
       invalidate: (path, existed) => {
@@ -124,7 +135,9 @@ class RootWatch {
         if (mine()) this.#options.report(this.root, fault)
       },
       fault: (fault) => {
-        if (mine()) this.#fail(fault)
+        if (!mine() || failed) return
+        failed = true
+        this.#fail(fault)
       },
     }
     try {
@@ -144,9 +157,17 @@ class RootWatch {
         }),
       )
       this.#backend = current
+      // It failed while it was being made, when it could not be stopped yet.
+      if (failed) this.#stop()
     } catch (error) {
       this.#fail(faultOf(error))
     }
+  }
+
+  #startAfterClosing(): void {
+    void this.#closing.then(() => {
+      if (!this.#closed && !this.#backend) this.#start()
+    })
   }
 
   #stop(): void {
@@ -168,9 +189,7 @@ class RootWatch {
     const delay = restartDelay(this.#attempts++, restartDelayMs, maxRestartDelayMs)
     this.#restart = this.#options.detached(() =>
       setTimeout(() => {
-        void this.#closing.then(() => {
-          if (!this.#closed && !this.#backend) this.#start()
-        })
+        this.#startAfterClosing()
       }, delay),
     )
     this.#restart.unref()
@@ -191,8 +210,8 @@ class RootWatch {
 export class WatchRegistry {
   readonly #options: RegistryOptions
   readonly #roots = new Map<string, RootWatch>()
-  /** Roots that are being closed: a successor waits, so that limits count one watcher. */
-  readonly #closing = new Set<Promise<void>>()
+  /** Roots that are being closed: a successor waits. */
+  readonly #closing = new Map<string, Promise<void>>()
   #closed = false
 
   constructor(options: RegistryOptions) {
@@ -211,7 +230,7 @@ export class WatchRegistry {
    */
   join(root: string, local: boolean): RootReader {
     const key = local ? root : `remote:${root}`
-    const watch = this.#roots.get(key) ?? new RootWatch(root, this.#options, local)
+    const watch = this.#roots.get(key) ?? new RootWatch(root, this.#options, local, this.#closing.get(key))
     this.#roots.set(key, watch)
     const id = {}
     watch.join(id)
@@ -230,7 +249,7 @@ export class WatchRegistry {
         watch.leave(id)
         if (watch.readers > 0 || this.#roots.get(key) !== watch) return
         this.#roots.delete(key)
-        await this.#close(watch)
+        await this.#close(key, watch)
       },
     }
   }
@@ -238,18 +257,20 @@ export class WatchRegistry {
   /** Close every watcher and wait until all are closed. */
   async close(): Promise<void> {
     this.#closed = true
-    for (const watch of this.#roots.values()) void this.#close(watch)
+    for (const [key, watch] of this.#roots) void this.#close(key, watch)
     this.#roots.clear()
-    await Promise.all(this.#closing)
+    await Promise.all(this.#closing.values())
   }
 
   get closed(): boolean {
     return this.#closed
   }
 
-  #close(watch: RootWatch): Promise<void> {
-    const closing = watch.close().finally(() => this.#closing.delete(closing))
-    this.#closing.add(closing)
+  #close(key: string, watch: RootWatch): Promise<void> {
+    const closing = Promise.all([this.#closing.get(key), watch.close()]).then(() => {
+      if (this.#closing.get(key) === closing) this.#closing.delete(key)
+    })
+    this.#closing.set(key, closing)
     return closing
   }
 }

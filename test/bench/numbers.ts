@@ -37,5 +37,7 @@ export const table = (heads: readonly string[], rows: readonly (readonly (string
       .join('   ')
       .trimEnd(),
   )
-  return [drawn[0], '-'.repeat(drawn[0]?.length ?? 0), ...drawn.slice(1)].map((line) => `  ${line}`).join('\n')
+  return [drawn[0], '-'.repeat(drawn[0]?.length ?? 0), ...drawn.slice(1)]
+    .map((line) => `  ${line}`)
+    .join('\n')
 }

@@ -23,7 +23,7 @@ import { JsonlSessionPersistence } from '@deepseek-ai/dsh-session-persistence-js
 import { SystemPrompt } from '@deepseek-ai/dsh-system-prompt'
 import * as toolFs from '@deepseek-ai/dsh-tool-fs'
 import { defineTool, ToolRuntime, type ToolRunContext } from '@deepseek-ai/dsh-tools'
-import { vi } from 'vitest'
+import { onTestFinished, vi } from 'vitest'
 import * as liveWorkspace from '../../src/index.ts'
 import { WatchRegistry } from '../../src/watch/registry.ts'
 import { FsProbe, probedFileSystem } from './probed-fs.ts'
@@ -35,10 +35,15 @@ export type { ModelRequest, ToolCall } from './scripted-adapter.ts'
 
 const PROVIDER = 'scripted'
 const MODEL = 'scripted-1'
-const LIMIT_MS = 15_000
+const LIMIT_MS = 20_000
+
+type Settings = Readonly<Record<string, unknown>>
 
 /** Raw configuration of the plugin's row. */
-export type RawConfig = Readonly<Record<string, unknown>>
+export interface RawConfig extends Settings {
+  readonly watch?: Settings
+  readonly notice?: Settings
+}
 
 export interface HarnessOptions {
   /** Files of the workspace, by relative path. */
@@ -84,6 +89,7 @@ export class TestAgent {
   readonly name: string
   readonly requests: ModelRequest[] = []
   #handle: AgentHandle
+  #waiting = Promise.withResolvers<void>()
 
   constructor(name: string, handle: AgentHandle) {
     this.name = name
@@ -172,20 +178,20 @@ export class TestAgent {
     this.#handle = handle
   }
 
+  /** A request has reached the model. */
+  arrived(request: ModelRequest): void {
+    this.requests.push(request)
+    this.#waiting.resolve()
+  }
+
   /** Runs until the next request is there, or until nothing is left to do. */
   async #until(act: () => void): Promise<ModelRequest | undefined> {
     const before = this.requests.length
+    this.#waiting = Promise.withResolvers()
     act()
-    const arrived = new AbortController()
     const limits = { timeoutMs: LIMIT_MS, describe: `a request of ${this.name}, or its end` }
-    try {
-      return await Promise.race([
-        waitFor(() => arrived.signal.aborted || this.requests[before], limits).then(() => this.requests[before]),
-        within(this.agent.whenIdle(), limits).then(() => this.requests[before]),
-      ])
-    } finally {
-      arrived.abort()
-    }
+    await within(Promise.race([this.#waiting.promise, this.agent.whenIdle()]), limits)
+    return this.requests[before]
   }
 
   #expectRequest(request: ModelRequest | undefined): ModelRequest {
@@ -218,6 +224,13 @@ const userMessage = (text: string) =>
   createUserMessage({ content: [{ type: 'text', text }], source: { kind: 'user' } })
 
 const lastEnd = (session: Session) => session.events.findLast((event) => event.type === 'turn/end')?.data
+
+/** A harness that is disposed at the end of the running test. */
+export const boot = async (options?: HarnessOptions): Promise<Harness> => {
+  const harness = await Harness.boot(options)
+  onTestFinished(async () => harness.dispose())
+  return harness
+}
 
 /** The composition. */
 export class Harness {
@@ -277,15 +290,17 @@ export class Harness {
     }
     await this.use(AgentLoop)
     if (compaction) {
-      await this.use(await tokenMeter())
+      await this.use(await hostPlugin('@deepseek-ai/dsh-compaction-basic', '@deepseek-ai/dsh-token-meter'))
       await this.use(BasicCompactionEngine, { auto: false })
     }
     ctx.llm.registerAdapter(
       [PROVIDER],
       new ScriptedAdapter((request) => {
-        const agent = [...this.agents.values()].find(({ session }) => String(session.id) === request.sessionId)
+        const agent = [...this.agents.values()].find(
+          ({ session }) => String(session.id) === request.sessionId,
+        )
         if (!agent) throw new Error(`a request of the unknown session ${request.sessionId}`)
-        agent.requests.push(request)
+        agent.arrived(request)
       }),
     )
     if (config !== false) await this.mount(config)
@@ -299,11 +314,13 @@ export class Harness {
     return fiber
   }
 
-  /** Load this plugin. */
+  /** Load this plugin. Boundaries may wait long: a busy machine must not decide what is told. */
   async mount(config: RawConfig = {}): Promise<void> {
     this.#expectedJoins = this.#joins.mock.calls.length + this.ctx.agents.list().length
-    this.#plugin = this.ctx.registry.plugin(liveWorkspace, config)
-    await this.#plugin
+    const patient = { ...config, watch: { maxWaitMs: LIMIT_MS / 2, ...config.watch } }
+    const fiber = this.ctx.registry.plugin(liveWorkspace, patient)
+    this.#plugin = fiber
+    await fiber
   }
 
   /** Dispose this plugin alone. */
@@ -372,7 +389,8 @@ export class Harness {
       },
       {
         timeoutMs: LIMIT_MS,
-        describe: () => `coverage ${kind}: ${JSON.stringify(this.#readers().map(({ coverage }) => coverage))}`,
+        describe: () =>
+          `coverage ${kind}: ${JSON.stringify(this.#readers().map(({ coverage }) => coverage))}`,
       },
     )
   }
@@ -419,11 +437,12 @@ export class Harness {
   }
 }
 
-/** The compaction engine's own dependency, which this package does not have. */
-const tokenMeter = async (): Promise<Plugin> => {
-  const engine = createRequire(import.meta.url).resolve('@deepseek-ai/dsh-compaction-basic')
-  const meter = createRequire(engine).resolve('@deepseek-ai/dsh-token-meter')
-  const module: { default: Plugin } = await import(pathToFileURL(meter).href)
+/** A package that the host brings along and that this one does not depend on. */
+export const hostPlugin = async (dependent: string, name: string): Promise<Plugin> => {
+  const from = createRequire(import.meta.url).resolve(dependent)
+  const file = createRequire(from).resolve(name)
+  // What a package exports by default is its plugin, by the host's convention.
+  const module = (await import(pathToFileURL(file).href)) as { readonly default: Plugin }
   return module.default
 }
 

@@ -1,9 +1,9 @@
-import type { Context } from '@deepseek-ai/cordis'
 import type { FsInfo, FsTarget } from '@deepseek-ai/dsh-fs'
 import { LocalFileSystem } from '@deepseek-ai/dsh-fs-local'
 import { gate, type Gate } from './wait.ts'
 
-type Fault = { readonly kind: 'throw'; readonly message: string } | { readonly kind: 'hang'; readonly gate: Gate }
+type Fault =
+  { readonly kind: 'throw'; readonly message: string } | { readonly kind: 'hang'; readonly gate: Gate }
 
 /** What the filesystem service does with single files, and what it was asked. */
 export class FsProbe {
@@ -55,11 +55,6 @@ export class FsProbe {
 /** The local filesystem service, seen and disturbed by a probe. */
 export const probedFileSystem = (probe: FsProbe) =>
   class ProbedFileSystem extends LocalFileSystem {
-    // Repeated, because the plugin's parameters are read from the constructor.
-    constructor(ctx: Context, config: { cwd?: string }) {
-      super(ctx, config)
-    }
-
     override async stat(target: FsTarget, signal?: AbortSignal): Promise<FsInfo | undefined> {
       await probe.beforeStat(this.processPath(target))
       return super.stat(target, signal)

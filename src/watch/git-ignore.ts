@@ -1,0 +1,477 @@
+/**
+ * What git ignores in one work tree: gitignore(5), as `git check-ignore --no-index` judges it.
+ *
+ * The library `ignore` matches patterns. Which rule comes first, what belongs to which directory, and
+ * that nothing below an ignored directory comes back, is decided here; so is what a nested repository
+ * is: git shows it as one entry and never looks inside, therefore the rules from outside decide about
+ * that entry, and its own rules (with the user's) about everything in it.
+ *
+ * @module dsh-live-workspace/watch/git-ignore
+ */
+import { execFile } from 'node:child_process'
+import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, statSync } from 'node:fs'
+import { homedir, tmpdir } from 'node:os'
+import { isAbsolute, join, relative, resolve, sep } from 'node:path'
+import ignore, { type Ignore } from 'ignore'
+import { codeOf } from '../errors.ts'
+
+/** Bounds, and where git's settings are looked for. */
+export interface GitIgnoreOptions {
+  /** Largest ignore file in bytes that is applied (git's own bound is 100 MiB). Default 256 KiB. */
+  readonly maxFileBytes?: number
+  /** Directories whose rules are kept in memory; beyond that they are read again. Default 100,000. */
+  readonly maxDirectories?: number
+  /** Longest wait in ms for `git config`; then git's defaults hold. Default 2,000. */
+  readonly configTimeoutMs?: number
+  /** Environment for `PATH`, `HOME`, `XDG_CONFIG_HOME` and git itself. Default: that of this process. */
+  readonly env?: NodeJS.ProcessEnv
+}
+
+/** Where a work tree's repository lies. */
+export interface GitDirectories {
+  /** What belongs to this work tree alone: `HEAD`, `logs/HEAD`, operations in progress. */
+  readonly gitDirectory: string
+  /** What all work trees of the repository share: refs, `info/exclude`. */
+  readonly commonDirectory: string
+}
+
+/** Size in bytes of a `.git` or `commondir` pointer: one path. */
+const MAX_POINTER_BYTES = 32 * 1024
+const MAX_CONFIG_BYTES = 4 * 1024 * 1024
+/** A rule with more `**` than that costs seconds for one deep path, in git too. */
+const MAX_GLOBSTARS = 4
+/** No path is longer, on most systems. */
+const MAX_RULE_BYTES = 4096
+/** Paths that one matcher may cache before it is renewed. */
+const MATCHER_CACHE_PATHS = 4096
+
+const attempt = <T>(ask: () => T): T | undefined => {
+  try {
+    return ask()
+  } catch {
+    return undefined
+  }
+}
+
+type Content = { readonly bytes: Buffer } | { readonly refused: string } | undefined
+
+/** @returns `undefined` when there is no such file. Never throws, never waits for a pipe. */
+const readFile = (path: string, maxBytes: number, flags = 0): Content => {
+  let file: number | undefined
+  try {
+    file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | flags)
+    const info = fstatSync(file)
+    if (!info.isFile()) return info.isDirectory() ? undefined : { refused: 'it is not a plain file' }
+    if (info.size > maxBytes) return { refused: `it is larger than ${maxBytes} bytes` }
+    const bytes = Buffer.alloc(info.size)
+    return { bytes: bytes.subarray(0, readSync(file, bytes, 0, info.size, 0)) }
+  } catch (error) {
+    const code = codeOf(error)
+    return code === 'EACCES' || code === 'ELOOP' ? { refused: `it cannot be opened (${code})` } : undefined
+  } finally {
+    if (file !== undefined) closeSync(file)
+  }
+}
+
+/** A loop, because such expressions take quadratic time on long runs that do not end the text. */
+const withoutTrailing = (text: string, characters: string): string => {
+  let end = text.length
+  while (end > 0 && characters.includes(text.charAt(end - 1))) end--
+  return text.slice(0, end)
+}
+
+/** A pointer file holds one path, which may hold any character but ends with the line. */
+const readPointer = (path: string): string | undefined => {
+  const content = readFile(path, MAX_POINTER_BYTES)
+  return content && 'bytes' in content ? withoutTrailing(content.bytes.toString('utf8'), '\r\n') : undefined
+}
+
+/**
+ * The repository whose work tree starts at a directory: a `.git` directory, or a `.git` file that names
+ * one (gitrepository-layout(5): submodules, and worktrees with their `commondir`).
+ * @param directory - absolute path.
+ * @returns `undefined` when no work tree starts there. Never throws.
+ */
+export const gitDirectoriesOf = (directory: string): GitDirectories | undefined => {
+  const entry = join(directory, '.git')
+  const info = attempt(() => statSync(entry))
+  if (!info) return undefined
+  const pointer = info.isDirectory() ? entry : /^gitdir: (.+)$/s.exec(readPointer(entry) ?? '')?.[1]
+  if (pointer === undefined) return undefined
+  const gitDirectory = resolve(directory, pointer)
+  // Anything may be called `.git`; git asks for HEAD, too, which may be a dangling link.
+  if (!attempt(() => lstatSync(join(gitDirectory, 'HEAD')))) return undefined
+  const common = readPointer(join(gitDirectory, 'commondir'))
+  return { gitDirectory, commonDirectory: common ? resolve(gitDirectory, common) : gitDirectory }
+}
+
+/**
+ * Git matches bytes, the library UTF-16 units. So each byte becomes one character: itself, or one of
+ * the 256 Braille patterns, which have no upper or lower case.
+ */
+const oneCharacterPerByte = (bytes: Buffer): string =>
+  bytes
+    .toString('latin1')
+    .replaceAll(/[\x80-\xff]/g, (high) => String.fromCharCode(0x28_00 | high.charCodeAt(0)))
+
+const pathBytes = (path: string): string =>
+  /^[\0-\x7f]*$/.test(path) ? path : oneCharacterPerByte(Buffer.from(path, 'utf8'))
+
+/** Trailing spaces do not count unless a backslash stands before them. */
+const trimSpaces = (line: string): string => {
+  const kept = withoutTrailing(line, ' ')
+  const backslashes = kept.length - withoutTrailing(kept, '\\').length
+  return line.slice(0, kept.length + (backslashes % 2))
+}
+
+/**
+ * Rewrite what the library reads otherwise than git (wildmatch.c, and `match_pathname` in dir.c).
+ *
+ * - `**` before or behind an escaped slash crosses directories.
+ * - The literal start of an anchored pattern is compared first and cut off, so `**` right behind it,
+ *   as in `foo**` + `/bar`, crosses directories as well.
+ *
+ * @param pattern - without `!`, trimmed.
+ * @returns patterns that together match the same.
+ */
+const forLibrary = (pattern: string): string[] => {
+  const body = pattern.replaceAll(/(^|\/)\*{2,}\\(?=\/.)/gs, '$1*/**')
+  const [, literal, rest] = /^([^*?[\\]*[^*?[\\/])\*{2,}((?:\\?\/.*)?)$/s.exec(body) ?? []
+  const anchored = literal?.includes('/') || (rest ?? '').slice(0, -1).includes('/')
+  if (literal === undefined || rest === undefined || rest === '\\/' || !anchored) return [plainSlashes(body)]
+  const start = literal.startsWith('/') ? literal : `/${literal}`
+  const across = plainSlashes(`${start}*/**${rest}`)
+  if (rest === '' || rest === '/') return [`${start}*${rest}`, across]
+  return rest.startsWith('/') ? [...forLibrary(start + rest.slice(1)), across] : [across]
+}
+
+/** At the start or the end an escaped slash is no slash: such a pattern matches nothing. */
+const plainSlashes = (pattern: string): string =>
+  pattern.replaceAll(/\\(.)/gs, (escaped, character: string, at: number) =>
+    character === '/' && at > 0 && at + 2 < pattern.length ? '/' : escaped,
+  )
+
+/** Neighbouring rules of one sign, in the negated form: only in that form the library leaves parents alone. */
+interface Run {
+  readonly negative: boolean
+  readonly patterns: string[]
+  matcher: Ignore
+  asked: number
+}
+
+/** The rules of one ignore file. */
+class RuleFile {
+  readonly path: string
+  /** Rules that are not applied because they would take too long. */
+  readonly leftOut: number
+  readonly #ignoreCase: boolean
+  /** The last run first: it decides. */
+  readonly #runs: readonly Run[]
+
+  constructor(path: string, bytes: Buffer, ignoreCase: boolean) {
+    this.path = path
+    this.#ignoreCase = ignoreCase
+    const runs: Run[] = []
+    let leftOut = 0
+    const marked = bytes.length >= 3 && bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
+    for (const line of oneCharacterPerByte(marked ? bytes.subarray(3) : bytes).split('\n')) {
+      if (line.startsWith('#')) continue
+      // For git a line is a string of C: it ends at the first NUL.
+      const rule = trimSpaces((line.endsWith('\r') ? line.slice(0, -1) : line).split('\0', 1)[0] ?? '')
+      const negative = rule.startsWith('!')
+      const patterns = this.#compilable(negative ? rule.slice(1) : rule)
+      if (!patterns) {
+        leftOut++
+        continue
+      }
+      if (runs.at(-1)?.negative === negative) runs.at(-1)?.patterns.push(...patterns)
+      else runs.push({ negative, patterns, matcher: this.#matcher(), asked: 0 })
+    }
+    for (const { matcher, patterns } of runs) matcher.add(patterns.map(asLine).join(''))
+    this.leftOut = leftOut
+    this.#runs = runs.toReversed()
+  }
+
+  /**
+   * What the last rule that matches a path itself says, whatever holds for its parents.
+   * @param path - relative to the file's directory, one character per byte; a directory ends with `/`.
+   * @returns whether the path is ignored; `undefined` when no rule matches it.
+   */
+  verdict(path: string): boolean | undefined {
+    for (const run of this.#runs) {
+      if (++run.asked > MATCHER_CACHE_PATHS) {
+        run.asked = 0
+        run.matcher = this.#matcher().add(run.matcher)
+      }
+      if (run.matcher.test(path).unignored) return !run.negative
+    }
+    return undefined
+  }
+
+  #matcher(): Ignore {
+    return ignore({ ignorecase: this.#ignoreCase, allowRelativePaths: true })
+  }
+
+  #compilable(pattern: string): string[] | undefined {
+    if (pattern.length > MAX_RULE_BYTES) return undefined
+    if ((pattern.match(/\*{2,}/g)?.length ?? 0) > MAX_GLOBSTARS) return undefined
+    const patterns = forLibrary(pattern)
+    const compiles = (one: string) => attempt(() => this.#matcher().add(asLine(one)).test('-')) !== undefined
+    return patterns.every(compiles) ? patterns : undefined
+  }
+}
+
+/** The library splits a text into lines and takes one line end off each. */
+const asLine = (pattern: string): string => `!${pattern}\r\n`
+
+/** A rule file as it applies to a part of the tree. */
+interface Rules {
+  readonly file: RuleFile
+  /** Length of the path that its patterns are relative to, one character per byte. */
+  readonly baseLength: number
+}
+
+interface Directory {
+  readonly ignored: boolean
+  /** What decides about its entries, the strongest first. */
+  readonly rules: readonly Rules[]
+  /** Whether it has an ignore file or a repository of its own. */
+  readonly own: boolean
+}
+
+const isIgnored = (rules: readonly Rules[], inside: string, isDirectory: boolean): boolean => {
+  const path = isDirectory ? `${pathBytes(inside)}/` : pathBytes(inside)
+  for (const { file, baseLength } of rules) {
+    const verdict = file.verdict(path.slice(baseLength))
+    if (verdict !== undefined) return verdict
+  }
+  return false
+}
+
+const parentOf = (inside: string): string => inside.slice(0, Math.max(0, inside.lastIndexOf('/')))
+
+interface Settings {
+  readonly ignoreCase: boolean
+  readonly excludesFile: string
+}
+
+/** Variables that tie git to another repository than the one it is asked about (git-rev-parse(1)). */
+const FOREIGN =
+  /^GIT_(DIR|WORK_TREE|COMMON_DIR|INDEX_FILE|PREFIX|NAMESPACE|OBJECT_DIRECTORY|CONFIG(_(PARAMETERS|COUNT))?)$/
+
+/** What git-config(1) takes for true. */
+const TRUE = /^(true|yes|on|[+-]?0*[1-9]\d*)$/i
+
+const listConfig = (root: string, env: NodeJS.ProcessEnv, timeoutMs: number): Promise<string | undefined> =>
+  new Promise((settle) => {
+    const own = Object.fromEntries(Object.entries(env).filter(([name]) => !FOREIGN.test(name)))
+    const args = ['--no-optional-locks', '-c', 'core.fsmonitor=false', '-C', root, 'config', '-z', '--list']
+    execFile(
+      'git',
+      args,
+      // Not started in the root: some systems would look for the program there first.
+      {
+        cwd: tmpdir(),
+        env: own,
+        timeout: timeoutMs,
+        killSignal: 'SIGKILL',
+        maxBuffer: MAX_CONFIG_BYTES,
+        windowsHide: true,
+      },
+      (error, stdout) => settle(error ? undefined : stdout),
+    )
+  })
+
+const readSettings = async (root: string, env: NodeJS.ProcessEnv, timeoutMs: number): Promise<Settings> => {
+  const values = new Map<string, string>()
+  for (const entry of (await listConfig(root, env, timeoutMs))?.split('\0') ?? []) {
+    const [key = '', ...value] = entry.split('\n')
+    // A key without a value means true; of several values the last one holds.
+    values.set(key, value.length === 0 ? 'true' : value.join('\n'))
+  }
+  const home = env['HOME'] ?? homedir()
+  const users = values.get('core.excludesfile')?.replace(/^~(?=\/|$)/, () => home)
+  const folds = values.get('core.ignorecase')
+  return {
+    // Without an answer, what `git init` finds out on the usual disks of the platform.
+    ignoreCase: values.size > 0 ? TRUE.test(folds ?? '') : ['darwin', 'win32'].includes(process.platform),
+    excludesFile: resolve(
+      root,
+      users ?? join(env['XDG_CONFIG_HOME'] || join(home, '.config'), 'git', 'ignore'),
+    ),
+  }
+}
+
+/** The ignore rules of one work tree. Files are read when they are first needed, and then remembered. */
+export class GitIgnore {
+  /** Real path of the work tree's root. */
+  readonly root: string
+  readonly #settings: Settings
+  readonly #maxFileBytes: number
+  readonly #maxDirectories: number
+  readonly #directories = new Map<string, Directory>()
+  /** Ignore files that lie outside the tree, there or not: `info/exclude` and the user's. */
+  readonly #outside = new Set<string>()
+  readonly #refused = new Map<string, string>()
+  #users: RuleFile | undefined
+
+  private constructor(root: string, settings: Settings, options: GitIgnoreOptions) {
+    this.root = root
+    this.#settings = settings
+    this.#maxFileBytes = options.maxFileBytes ?? 256 * 1024
+    this.#maxDirectories = options.maxDirectories ?? 100_000
+    this.clear()
+  }
+
+  /**
+   * Ask git once for `core.excludesFile` and `core.ignorecase`; a later change of these two is not seen.
+   * @param root - real path of the work tree's root. Without a repository there, `.gitignore` files and
+   *   the user's excludes file apply all the same.
+   * @returns the rules; without git, or when it does not answer in time, with git's defaults. Never rejects.
+   */
+  static async open(root: string, options: GitIgnoreOptions = {}): Promise<GitIgnore> {
+    const settings = await readSettings(root, options.env ?? process.env, options.configTimeoutMs ?? 2000)
+    return new GitIgnore(root, settings, options)
+  }
+
+  /**
+   * Whether git ignores a path, tracked or not. A symbolic link is a file.
+   * @param path - absolute path; outside the root nothing is ignored.
+   * @returns the same as `git check-ignore --no-index`. Never throws.
+   */
+  ignores(path: string, isDirectory: boolean): boolean {
+    const inside = this.#inside(path)
+    if (inside === undefined || inside === '') return false
+    const parent = this.#directory(parentOf(inside))
+    return parent.ignored || isIgnored(parent.rules, inside, isDirectory)
+  }
+
+  /** Whether another work tree starts at this directory below the root: a submodule, a clone, a worktree. */
+  isNestedRepository(directory: string): boolean {
+    return Boolean(this.#inside(directory)) && gitDirectoriesOf(directory) !== undefined
+  }
+
+  /**
+   * Something at this path was made, changed or removed.
+   * @param path - absolute path of a file, of a directory, or of a `.git` entry.
+   * @returns whether answers given before may be wrong now: the path is an ignore file that counts, a
+   *   `.git` entry, or a directory that had one of these.
+   */
+  invalidate(path: string): boolean {
+    if (this.#outside.has(path)) {
+      this.clear()
+      return true
+    }
+    const inside = this.#inside(path)
+    if (inside === undefined) return false
+    const parent = parentOf(inside)
+    const name = inside.slice(parent === '' ? 0 : parent.length + 1)
+    if (name !== '.git' && (this.#settings.ignoreCase ? name.toLowerCase() : name) !== '.gitignore') {
+      return this.#forget(inside)
+    }
+    if (this.#directory(parent).ignored) return false
+    this.#forget(parent)
+    return true
+  }
+
+  /** Forget every file that was read: after missed events. */
+  clear(): void {
+    this.#directories.clear()
+    this.#outside.clear()
+    this.#refused.clear()
+    this.#users = undefined
+    this.#outside.add(this.#settings.excludesFile)
+  }
+
+  /**
+   * The files whose change matters, as far as they were met: every `.gitignore` that was read, and,
+   * there or not, `info/exclude` and the user's excludes file, which lie outside the watched tree.
+   */
+  sources(): string[] {
+    const files = new Set(this.#outside)
+    for (const { rules } of this.#directories.values()) for (const { file } of rules) files.add(file.path)
+    return [...files]
+  }
+
+  /** Ignore files that are not applied, or not as a whole, with the reason. */
+  refused(): ReadonlyMap<string, string> {
+    return this.#refused
+  }
+
+  /** Path relative to the root with `/`, `''` for the root; `undefined` outside. */
+  #inside(path: string): string | undefined {
+    const inside = relative(this.root, path)
+    if (isAbsolute(inside) || inside === '..' || inside.startsWith(`..${sep}`)) return undefined
+    return sep === '/' ? inside : inside.replaceAll(sep, '/')
+  }
+
+  #directory(inside: string): Directory {
+    const known = this.#directories.get(inside)
+    if (known) return known
+    const parent = inside === '' ? undefined : this.#directory(parentOf(inside))
+    const info = attempt(() => lstatSync(join(this.root, inside)))
+    const ignored =
+      parent !== undefined && (parent.ignored || isIgnored(parent.rules, inside, !info?.isSymbolicLink()))
+    const directory =
+      parent && (ignored || !info?.isDirectory())
+        ? { ignored, rules: parent.rules, own: false }
+        : this.#load(inside, parent?.rules)
+    // What does not exist may come with files of its own.
+    if (info) {
+      if (this.#directories.size >= this.#maxDirectories) this.#directories.clear()
+      this.#directories.set(inside, directory)
+    }
+    return directory
+  }
+
+  #load(inside: string, inherited: readonly Rules[] | undefined): Directory {
+    const path = join(this.root, inside)
+    const baseLength = inside === '' ? 0 : pathBytes(inside).length + 1
+    const repository = gitDirectoriesOf(path)
+    const outer =
+      inherited && !repository
+        ? inherited
+        : [repository && this.#read(join(repository.commonDirectory, 'info', 'exclude')), this.#usersFile()]
+            .filter((file) => file !== undefined)
+            .map((file) => ({ file, baseLength }))
+    if (repository) this.#outside.add(join(repository.commonDirectory, 'info', 'exclude'))
+    // Git follows no link here: it could lead out of the tree.
+    const file = this.#read(join(path, '.gitignore'), constants.O_NOFOLLOW)
+    return {
+      ignored: false,
+      rules: file ? [{ file, baseLength }, ...outer] : outer,
+      own: file !== undefined || repository !== undefined,
+    }
+  }
+
+  #usersFile(): RuleFile | undefined {
+    this.#users ??= this.#read(this.#settings.excludesFile)
+    return this.#users
+  }
+
+  #read(path: string, flags?: number): RuleFile | undefined {
+    this.#refused.delete(path)
+    const content = readFile(path, this.#maxFileBytes, flags)
+    if (!content) return undefined
+    if ('refused' in content) {
+      this.#refused.set(path, content.refused)
+      return undefined
+    }
+    const file = new RuleFile(path, content.bytes, this.#settings.ignoreCase)
+    if (file.leftOut > 0) this.#refused.set(path, `${file.leftOut} of its rules would take too long`)
+    return file
+  }
+
+  /** @returns whether anything with rules of its own was forgotten. */
+  #forget(inside: string): boolean {
+    if (inside !== '' && !this.#directories.has(inside)) return false
+    let own = false
+    const below = inside === '' ? '' : `${inside}/`
+    for (const [path, directory] of this.#directories) {
+      if (path !== inside && !path.startsWith(below)) continue
+      own ||= directory.own
+      this.#directories.delete(path)
+    }
+    return own
+  }
+}

@@ -1,0 +1,299 @@
+import { describe, expect, it } from 'vitest'
+import { checkConfig, Config, ConfigError } from '../../src/config.ts'
+
+type Settings = Readonly<Record<string, unknown>>
+
+interface NumberKey {
+  readonly room: 'watch' | 'notice'
+  readonly key: string
+  readonly min: number
+  readonly max: number
+  /** Settings that the smallest or largest value needs beside it. */
+  readonly beside?: Settings
+}
+
+const numberKeys: readonly NumberKey[] = [
+  { room: 'watch', key: 'debounceMs', min: 0, max: 60_000, beside: { maxWaitMs: 60_000 } },
+  { room: 'watch', key: 'maxWaitMs', min: 1, max: 60_000, beside: { debounceMs: 0 } },
+  { room: 'watch', key: 'pollIntervalMs', min: 10, max: 600_000 },
+  { room: 'watch', key: 'sweepBudget', min: 0, max: 1_000_000 },
+  { room: 'watch', key: 'maxJournalPaths', min: 1, max: 10_000_000 },
+  { room: 'watch', key: 'restartDelayMs', min: 1, max: 3_600_000, beside: { maxRestartDelayMs: 3_600_000 } },
+  { room: 'watch', key: 'maxRestartDelayMs', min: 1, max: 86_400_000, beside: { restartDelayMs: 1 } },
+  { room: 'notice', key: 'maxNoticePaths', min: 1, max: 10_000 },
+  { room: 'notice', key: 'maxNoticeBytes', min: 512, max: 1_048_576 },
+  { room: 'notice', key: 'maxPathBytes', min: 32, max: 65_536 },
+  { room: 'notice', key: 'statConcurrency', min: 1, max: 1_024 },
+  { room: 'notice', key: 'maxSteersPerTurn', min: 0, max: 100 },
+]
+
+const choiceKeys = [
+  { room: 'watch', key: 'backend', values: ['auto', 'chokidar', 'polling', 'off'] },
+  { room: 'notice', key: 'turnStopScope', values: ['workspace', 'session'] },
+] as const
+
+const switchKeys = [
+  { room: 'watch', key: 'usePolling' },
+  { room: 'notice', key: 'verifyAtTurnStop' },
+] as const
+
+const nameListKeys = ['ignoredDirectories', 'rootMarkers'] as const
+
+const defaults = {
+  watch: {
+    backend: 'auto',
+    usePolling: false,
+    debounceMs: 75,
+    maxWaitMs: 500,
+    pollIntervalMs: 100,
+    ignoredDirectories: ['.git', 'node_modules'],
+    rootMarkers: ['.git'],
+    sweepBudget: 64,
+    maxJournalPaths: 50_000,
+    restartDelayMs: 1_000,
+    maxRestartDelayMs: 60_000,
+  },
+  notice: {
+    maxNoticePaths: 50,
+    maxNoticeBytes: 4_096,
+    maxPathBytes: 300,
+    statConcurrency: 16,
+    verifyAtTurnStop: true,
+    turnStopScope: 'workspace',
+    maxSteersPerTurn: 3,
+  },
+}
+
+/** The message with which a configuration is turned down. */
+const rejection = (raw: unknown): string => {
+  try {
+    checkConfig(raw)
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message
+    throw error
+  }
+  throw new Error(`accepted: ${JSON.stringify(raw)}`)
+}
+
+const resolved = (room: string, settings: Settings): Settings => {
+  const config: Readonly<Record<string, Settings>> = { ...checkConfig({ [room]: settings }) }
+  return config[room] ?? {}
+}
+
+describe('defaults', () => {
+  it.each([undefined, null, {}, { watch: {} }, { notice: {}, watch: undefined }])(
+    '%j gives the documented ones',
+    (raw) => {
+      expect(checkConfig(raw)).toEqual(defaults)
+    },
+  )
+
+  it('cover every key that these tests know, and no other', () => {
+    const tested = [...numberKeys, ...choiceKeys, ...switchKeys].map(({ room, key }) => `${room}.${key}`)
+    const known = Object.entries(defaults).flatMap(([room, keys]) =>
+      Object.keys(keys).map((key) => `${room}.${key}`),
+    )
+    expect([...tested, ...nameListKeys.map((key) => `watch.${key}`)].toSorted()).toEqual(known.toSorted())
+  })
+
+  it('are kept for the keys that are not given', () => {
+    expect(checkConfig({ watch: { debounceMs: 10 }, notice: { statConcurrency: 4 } })).toEqual({
+      watch: { ...defaults.watch, debounceMs: 10 },
+      notice: { ...defaults.notice, statConcurrency: 4 },
+    })
+  })
+
+  it('cannot be changed through a configuration that was handed out', () => {
+    checkConfig({}).watch.ignoredDirectories.push('mine')
+    expect(checkConfig({}).watch.ignoredDirectories).toEqual(['.git', 'node_modules'])
+  })
+})
+
+describe.each(numberKeys)('$key of $room', ({ room, key, min, max, beside }) => {
+  const allowed = `a whole number from ${min} to ${max} (default `
+
+  it.each([
+    ['text', '75', '"75"'],
+    ['a switch', true, 'true'],
+    ['a list', [75], '[75]'],
+    ['a group', { ms: 75 }, '{"ms":75}'],
+    ['null', null, 'null'],
+    ['NaN', NaN, 'NaN'],
+    ['infinity', Infinity, 'Infinity'],
+    ['negative infinity', -Infinity, '-Infinity'],
+    ['a fraction', min + 0.5, String(min + 0.5)],
+    ['one below the smallest', min - 1, String(min - 1)],
+    ['one above the largest', max + 1, String(max + 1)],
+  ])('rejects %s', (_what, value, shown) => {
+    const message = rejection({ [room]: { [key]: value } })
+    expect(message).toContain(`${room}.${key} is ${shown}; allowed: ${allowed}`)
+  })
+
+  it('takes the smallest and the largest value', () => {
+    for (const value of [min, max]) expect(resolved(room, { ...beside, [key]: value })[key]).toBe(value)
+  })
+})
+
+describe.each(choiceKeys)('$key of $room', ({ room, key, values }) => {
+  it.each(['native', '', 'AUTO', 1, true, null, NaN, ['auto'], {}])('rejects %j', (value) => {
+    const message = rejection({ [room]: { [key]: value } })
+    expect(message).toContain(`${room}.${key} is `)
+    for (const each of values) expect(message).toContain(JSON.stringify(each))
+  })
+
+  it('takes each of its values', () => {
+    for (const value of values) expect(resolved(room, { [key]: value })[key]).toBe(value)
+  })
+})
+
+describe.each(switchKeys)('$key of $room', ({ room, key }) => {
+  it.each(['true', 'false', '', 0, 1, null, NaN, [], {}])('rejects %j', (value) => {
+    const message = rejection({ [room]: { [key]: value } })
+    expect(message).toContain(`${room}.${key} is `)
+    expect(message).toContain('true or false')
+  })
+
+  it('takes both of its values', () => {
+    for (const value of [true, false]) expect(resolved(room, { [key]: value })[key]).toBe(value)
+  })
+})
+
+describe.each(nameListKeys)('watch.%s', (key) => {
+  it.each([
+    ['dist'],
+    [['dist', 1]],
+    [['dist', null]],
+    [['dist', ['x']]],
+    [{ 0: 'dist' }],
+    [null],
+    [NaN],
+    [7],
+  ])('rejects %j, which is no list of strings', (value) => {
+    const message = rejection({ watch: { [key]: value } })
+    expect(message).toContain(`watch.${key} is `)
+    expect(message).toContain('a list of strings')
+  })
+
+  it.each(['', '.', '..', 'a/b', '/a', 'a\\b', 'a\0b'])('rejects %j, which is no name', (name) => {
+    const message = rejection({ watch: { [key]: ['dist', name] } })
+    expect(message).toContain(`watch.${key} is ${JSON.stringify(name)}`)
+    expect(message).toContain('plain file names')
+  })
+
+  it('takes names, also none and unusual ones', () => {
+    for (const names of [[], ['dist'], ['...', ' ', 'ä b', '-x']])
+      expect(resolved('watch', { [key]: names })[key]).toEqual(names)
+  })
+})
+
+describe('the shape of a configuration', () => {
+  it.each(['watch', 7, true, [], ['watch'], NaN])('rejects %j instead of the whole', (raw) => {
+    expect(rejection(raw)).toContain('config is ')
+  })
+
+  it.each(['watch', 'notice'])('rejects anything but a group as %s', (room) => {
+    for (const value of [null, 7, 'x', false, [], NaN])
+      expect(rejection({ [room]: value })).toMatch(
+        new RegExp(`: ${room} is .+; allowed: a group of settings`),
+      )
+  })
+})
+
+describe('values that JSON cannot show', () => {
+  it.each([
+    'watch.debounceMs',
+    'watch.backend',
+    'watch.ignoredDirectories',
+    'watch.nothing',
+    'watch',
+    'other',
+  ])('are turned down as %s like every other', (key) => {
+    const cyclic: Record<string, unknown> = {}
+    cyclic['self'] = cyclic
+    const [room = '', name] = key.split('.')
+    for (const value of [75n, [cyclic]])
+      expect(rejection({ [room]: name === undefined ? value : { [name]: value } })).toContain(key)
+  })
+})
+
+describe('unknown keys', () => {
+  it('are answered with the nearest name of the room', () => {
+    expect(rejection({ watch: { debouncMs: 75 } })).toContain('did you mean "watch.debounceMs"?')
+    expect(rejection({ notice: { maxNoticePath: 5 } })).toContain('did you mean "notice.maxNoticePaths"?')
+    expect(rejection({ watch: { ignoreDirectories: [] } })).toContain(
+      'did you mean "watch.ignoredDirectories"?',
+    )
+  })
+
+  it('name the key, its value and the known names', () => {
+    const message = rejection({ watch: { debouncMs: 12 } })
+    expect(message).toContain('watch.debouncMs (unknown key) is 12')
+    for (const known of Object.keys(defaults.watch)) expect(message).toContain(known)
+  })
+
+  it('of the whole are answered with the nearest room', () => {
+    expect(rejection({ wach: {} })).toContain('did you mean "watch"?')
+    expect(rejection({ notices: {} })).toContain('did you mean "notice"?')
+  })
+
+  it('are found even when their value is undefined', () => {
+    expect(rejection({ watch: { nothing: undefined } })).toContain('watch.nothing (unknown key)')
+  })
+
+  it.each([...numberKeys, ...choiceKeys, ...switchKeys])('$key without its room names $room', (each) => {
+    expect(rejection({ [each.key]: 75 })).toContain(
+      `it belongs into the room "${each.room}": ${each.room}.${each.key}`,
+    )
+  })
+
+  it('of another room are unknown', () => {
+    expect(rejection({ watch: { maxNoticePaths: 5 } })).toContain('watch.maxNoticePaths (unknown key)')
+  })
+
+  it.each(['toString', 'constructor', '__proto__'])('%s is no key', (key) => {
+    const raw: unknown = JSON.parse(`{"watch":{"${key}":1}}`)
+    expect(rejection(raw)).toContain(`watch.${key} (unknown key)`)
+  })
+})
+
+describe('settings that do not fit each other', () => {
+  it('maxWaitMs is at least debounceMs', () => {
+    expect(rejection({ watch: { debounceMs: 501 } })).toContain(
+      'watch.maxWaitMs is 500; allowed: at least watch.debounceMs (501)',
+    )
+    expect(checkConfig({ watch: { debounceMs: 501, maxWaitMs: 501 } }).watch.maxWaitMs).toBe(501)
+  })
+
+  it('maxRestartDelayMs is at least restartDelayMs', () => {
+    expect(rejection({ watch: { restartDelayMs: 60_001 } })).toContain(
+      'watch.maxRestartDelayMs is 60000; allowed: at least watch.restartDelayMs (60001)',
+    )
+    expect(checkConfig({ watch: { restartDelayMs: 60_000 } }).watch.restartDelayMs).toBe(60_000)
+  })
+
+  it.each(['chokidar', 'off'])('usePolling cannot stand beside backend "%s"', (backend) => {
+    expect(rejection({ watch: { usePolling: true, backend } })).toContain(
+      `watch.usePolling is true; allowed: false beside watch.backend "${backend}"`,
+    )
+    expect(checkConfig({ watch: { usePolling: false, backend } }).watch.backend).toBe(backend)
+  })
+
+  it.each([{}, { backend: 'auto' }, { backend: 'polling' }])(
+    'usePolling beside %j means polling',
+    (beside) => {
+      expect(checkConfig({ watch: { usePolling: true, ...beside } }).watch.backend).toBe('polling')
+    },
+  )
+})
+
+describe('Config, as the host calls it', () => {
+  it('resolves like checkConfig', () => {
+    expect(Config(undefined)).toEqual(defaults)
+    expect(Config({ watch: { usePolling: true } }).watch.backend).toBe('polling')
+  })
+
+  it('throws the same errors, with the message a person reads', () => {
+    expect(() => Config({ watch: { debouncMs: 1 } })).toThrow('did you mean "watch.debounceMs"?')
+    expect(() => Config({ notice: { maxNoticeBytes: NaN } })).toThrow('notice.maxNoticeBytes is NaN')
+  })
+})
