@@ -2,29 +2,18 @@
  * The chokidar backend: right for every platform, and for polling.
  *
  * chokidar's own view of the tree lags behind the events (it lists, waits and throttles), so nothing
- * here rests on it. Each `raw` and `all` event only invalidates; at a barrier every directory that an
- * event named is subscribed to by a handle of our own and then listed to its full depth. Subscribing
- * first means that a file is either in the listing or behind it in the queue.
+ * here rests on it: its `raw` and `all` events only invalidate, and what they name is inspected at a
+ * barrier. Of chokidar only the public interface is used.
  *
  * @module dsh-live-workspace/watch/chokidar
  */
-import { type Dirent, type FSWatcher as NodeWatcher, watch as watchNode } from 'node:fs'
-import { lstat, readdir } from 'node:fs/promises'
-import { basename, dirname, isAbsolute, join } from 'node:path'
+import { lstat } from 'node:fs/promises'
+import { basename, isAbsolute, join } from 'node:path'
 import { type FSWatcher, watch } from 'chokidar'
-import pLimit from 'p-limit'
-import { codeOf } from '../errors.ts'
 import type { BackendOptions, BarrierOutcome, WatchBackend } from './contract.ts'
 import { CookieFence } from './cookie.ts'
 import { concernsAll, faultOf, ROOT_LOST } from './faults.ts'
-import { KnownTree } from './known-tree.ts'
-
-/** How much older than the last barrier a changed entry may look: coarse clocks, tick by tick. */
-const CLOCK_GRAIN_MS = 50
-/** From so many names of one directory on, listing it is cheaper than asking for each. */
-const NAMES_WORTH_A_LISTING = 4
-/** Concurrent `lstat` calls; libuv runs four at a time. */
-const LSTAT_CONCURRENCY = 8
+import { Inspector } from './inspector.ts'
 
 /** Where the barrier comes from: an exact fence, or a wait for silence. */
 export type BarrierKind = 'cookie' | 'debounce'
@@ -38,15 +27,9 @@ class ChokidarBackend implements WatchBackend {
   readonly #options: BackendOptions
   readonly #watcher: FSWatcher
   readonly #fence: CookieFence | undefined
-  readonly #tree = new KnownTree()
-  /** Handles of our own on directories that appeared or were replaced after the start. */
-  readonly #guards = new Map<string, NodeWatcher>()
-  /** Paths that events named since the last barrier and that may be directories. */
-  readonly #named = new Set<string>()
-  readonly #limit = pLimit(LSTAT_CONCURRENCY)
+  readonly #inspector: Inspector
   #inspection: Promise<void> = Promise.resolve()
   #rootInode: number | undefined
-  #inspectedAt = Date.now()
   #lastEventAt = 0
   #ready = false
   #partial = false
@@ -57,6 +40,14 @@ class ChokidarBackend implements WatchBackend {
     this.#options = options
     this.name = options.polling ? 'polling' : 'chokidar'
     this.#fence = kind === 'cookie' ? options.detached(() => new CookieFence()) : undefined
+    this.#inspector = new Inspector({
+      ignored: options.ignored,
+      detached: options.detached,
+      guards: this.#fence !== undefined,
+      onRaw: (event, name, details) => this.#onRaw(event, name, details),
+      onInvalid: (path, existed) => this.#invalidate(path, existed),
+      onError: (error) => this.#onError(error),
+    })
     this.#watcher = options.detached(() =>
       watch(options.root, {
         persistent: false,
@@ -75,13 +66,13 @@ class ChokidarBackend implements WatchBackend {
     this.#watcher.on('error', (error) => this.#onError(error))
     this.#watcher.once('ready', () => {
       this.#ready = true
-      this.#rootInode = this.#tree.inodeOf(options.root)
+      this.#rootInode = this.#inspector.tree.inodeOf(options.root)
       options.sink.ready()
     })
   }
 
   get watchedDirectories(): number {
-    return this.#tree.directoryCount
+    return this.#inspector.tree.directoryCount
   }
 
   async barrier(limitMs: number, signal: AbortSignal): Promise<BarrierOutcome> {
@@ -94,7 +85,12 @@ class ChokidarBackend implements WatchBackend {
     // One after the other: a second barrier must not overtake what the first has taken out.
     const inspection = this.#inspection.then(() => this.#inspect(deadline, signal, startedAt))
     this.#inspection = inspection.then(() => undefined)
-    const complete = await inspection
+    // A huge new directory is read to its end, but nobody waits for that longer than for anything else.
+    const waited = new AbortController()
+    const enough = AbortSignal.any([signal, this.#ending.signal, waited.signal])
+    const late = pause(Math.max(0, deadline - performance.now()), enough).then(() => false)
+    const complete = await Promise.race([inspection, late])
+    waited.abort()
     if (!complete || !ready || this.#partial || this.#closed) return 'unclean'
     return this.#fence ? 'clean' : 'best-effort'
   }
@@ -103,8 +99,7 @@ class ChokidarBackend implements WatchBackend {
     if (this.#closed) return
     this.#closed = true
     this.#ending.abort()
-    for (const guard of this.#guards.values()) guard.close()
-    this.#guards.clear()
+    this.#inspector.close()
     this.#fence?.close()
     await this.#inspection
     await this.#watcher.close()
@@ -125,10 +120,10 @@ class ChokidarBackend implements WatchBackend {
 
   #touch(path: string, event: string): void {
     if (this.#options.ignored(path)) return
-    const known = this.#tree.hasFile(path)
+    const known = this.#inspector.tree.hasFile(path)
     // Content of a known file: nothing to look at before the boundary stats it.
-    if (!known || event !== 'change') this.#named.add(path)
-    if (!this.#tree.hasDirectory(path)) this.#invalidate(path, known)
+    if (!known || event !== 'change') this.#inspector.name(path)
+    if (!this.#inspector.tree.hasDirectory(path)) this.#invalidate(path, known)
   }
 
   #onEvent(event: string, path: string, ino: number | undefined): void {
@@ -136,18 +131,18 @@ class ChokidarBackend implements WatchBackend {
     this.#lastEventAt = performance.now()
     switch (event) {
       case 'addDir':
-        if (!this.#ready) this.#tree.addDirectory(path, ino ?? 0)
-        else if (!this.#tree.hasDirectory(path)) this.#named.add(path)
+        if (!this.#ready) this.#inspector.tree.addDirectory(path, ino ?? 0)
+        else if (!this.#inspector.tree.hasDirectory(path)) this.#inspector.name(path)
         return
       case 'unlinkDir':
-        if (this.#ready) this.#named.add(path)
+        if (this.#ready) this.#inspector.name(path)
         return
       case 'add':
-        if (!this.#ready) this.#tree.addFile(path)
-        else if (!this.#isEcho(!this.#tree.hasFile(path))) this.#touch(path, 'rename')
+        if (!this.#ready) this.#inspector.tree.addFile(path)
+        else if (!this.#isEcho(!this.#inspector.tree.hasFile(path))) this.#touch(path, 'rename')
         return
       case 'unlink':
-        if (this.#ready && !this.#isEcho(this.#tree.hasFile(path))) this.#touch(path, 'rename')
+        if (this.#ready && !this.#isEcho(this.#inspector.tree.hasFile(path))) this.#touch(path, 'rename')
         return
       default:
         if (this.#ready && !this.#isEcho(false)) this.#touch(path, 'change')
@@ -192,26 +187,15 @@ class ChokidarBackend implements WatchBackend {
     return false
   }
 
-  /** Look at everything that was named. @returns whether nothing is left to look at. Never rejects. */
   async #inspect(deadline: number, signal: AbortSignal, startedAt: number): Promise<boolean> {
     try {
-      return await this.#inspectNamed(deadline, signal, startedAt)
+      if (!(await this.#rootIsTheSame())) return false
+      const giveUp = () => this.#closed || signal.aborted || performance.now() > deadline
+      return await this.#inspector.inspect(startedAt, giveUp)
     } catch (error) {
       this.#onError(error)
       return false
     }
-  }
-
-  async #inspectNamed(deadline: number, signal: AbortSignal, startedAt: number): Promise<boolean> {
-    if (!(await this.#rootIsTheSame())) return false
-    while (this.#named.size > 0) {
-      if (this.#closed || signal.aborted || performance.now() > deadline) return false
-      const byParent = Map.groupBy(this.#named, dirname)
-      this.#named.clear()
-      await Promise.all([...byParent].map(([parent, paths]) => this.#lookIn(parent, paths)))
-    }
-    this.#inspectedAt = startedAt
-    return true
   }
 
   async #rootIsTheSame(): Promise<boolean> {
@@ -221,128 +205,6 @@ class ChokidarBackend implements WatchBackend {
     if (info?.isDirectory() && info.ino === this.#rootInode) return true
     if (!this.#closed) sink.fault(ROOT_LOST)
     return false
-  }
-
-  /** Many names of one directory are looked up in one listing of it. */
-  async #lookIn(parent: string, paths: readonly string[]): Promise<void> {
-    const listing = paths.length < NAMES_WORTH_A_LISTING ? undefined : await this.#limit(() => listOf(parent))
-    for (const path of paths) {
-      const entry = listing?.get(basename(path))
-      // Only a directory needs a closer look; whatever the listing does not hold is gone.
-      if (listing && !entry?.isDirectory()) this.#settle(path, entry !== undefined)
-      else await this.#limit(() => this.#look(path))
-    }
-  }
-
-  #settle(path: string, present: boolean): void {
-    if (this.#tree.hasDirectory(path)) {
-      this.#forget(path)
-      // What was known as a directory was not noted when it was named.
-      if (present) this.#invalidate(path, false)
-    }
-    if (present) this.#tree.addFile(path)
-    else this.#tree.removeFile(path)
-  }
-
-  async #look(path: string): Promise<void> {
-    if (this.#closed) return
-    let info
-    try {
-      info = await lstat(path)
-    } catch (error) {
-      if (codeOf(error) !== 'ENOENT' && codeOf(error) !== 'ENOTDIR') this.#onError(error)
-    }
-    if (info?.isDirectory()) {
-      await this.#adopt(path, info.ino)
-      return
-    }
-    this.#settle(path, info !== undefined)
-  }
-
-  /** Subscribe to a directory that an event named, then list it. */
-  async #adopt(directory: string, ino: number): Promise<void> {
-    if (this.#closed || this.#options.ignored(directory)) return
-    const replaced = this.#tree.inodeOf(directory) !== ino
-    if (!this.#guard(directory)) return
-    this.#tree.addDirectory(directory, ino)
-    let entries
-    try {
-      entries = await readdir(directory, { withFileTypes: true })
-    } catch (error) {
-      if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') this.#named.add(directory)
-      else this.#onError(error)
-      return
-    }
-    const files = new Set<string>()
-    const directories = new Set<string>()
-    for (const entry of entries) (entry.isDirectory() ? directories : files).add(entry.name)
-    for (const name of this.#tree.directoriesIn(directory)) {
-      if (!directories.has(name)) this.#forget(join(directory, name))
-    }
-    for (const name of this.#tree.filesIn(directory)) {
-      if (files.has(name)) continue
-      this.#tree.removeFile(join(directory, name))
-      this.#invalidate(join(directory, name), true)
-    }
-    for (const name of files) await this.#list(join(directory, name), replaced)
-    for (const name of directories) {
-      const path = join(directory, name)
-      const info = await lstat(path).catch(() => undefined)
-      if (info?.isDirectory()) await this.#adopt(path, info.ino)
-      else this.#named.add(path)
-    }
-  }
-
-  async #list(path: string, replaced: boolean): Promise<void> {
-    if (this.#options.ignored(path)) return
-    const known = this.#tree.hasFile(path)
-    this.#tree.addFile(path)
-    if (!known || replaced) {
-      this.#invalidate(path, known)
-      return
-    }
-    // The same directory as before, only named: entries that look older are as they were.
-    const info = await lstat(path).catch(() => undefined)
-    if (!info || info.ctimeMs >= this.#inspectedAt - CLOCK_GRAIN_MS) this.#invalidate(path, true)
-  }
-
-  #forget(directory: string): void {
-    const gone = this.#tree.removeDirectory(directory)
-    for (const path of gone.files) this.#invalidate(path, true)
-    for (const path of gone.directories) {
-      this.#guards.get(path)?.close()
-      this.#guards.delete(path)
-    }
-  }
-
-  /** A handle of our own, made before the directory is listed; an older one is on a dead inode. */
-  #guard(directory: string): boolean {
-    if (!this.#fence || this.#closed) return !this.#closed
-    try {
-      const guard = this.#options.detached(() =>
-        watchNode(directory, { persistent: false }, (event, name) =>
-          this.#onRaw(event, name, { watchedPath: directory }),
-        ),
-      )
-      guard.on('error', (error) => this.#onError(error))
-      this.#guards.get(directory)?.close()
-      this.#guards.set(directory, guard)
-      return true
-    } catch (error) {
-      if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') this.#named.add(directory)
-      else this.#onError(error)
-      return false
-    }
-  }
-}
-
-const listOf = async (directory: string): Promise<Map<string, Dirent> | undefined> => {
-  try {
-    const entries = await readdir(directory, { withFileTypes: true })
-    return new Map(entries.map((entry) => [entry.name, entry]))
-  } catch {
-    // Gone or not readable: each name is asked for by itself, which tells which.
-    return undefined
   }
 }
 
