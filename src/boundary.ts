@@ -3,8 +3,10 @@
  *
  * @module dsh-live-workspace/boundary
  */
-import type { FileSystem } from '@deepseek-ai/dsh-fs'
+import type { FileSystem, FsTarget } from '@deepseek-ai/dsh-fs'
 import type { LiveWorkspaceConfig } from './config.ts'
+import { compare, type Comparison } from './compare.ts'
+import { Contents } from './contents.ts'
 import { type Finding, hold, isAbsent, judge } from './judge.ts'
 import {
   activationReminder,
@@ -13,7 +15,9 @@ import {
   recoveredNotice,
   resumeReminder,
 } from './notice/reminders.ts'
+import { type Difference, differenceOf } from './notice/hunk.ts'
 import { renderChanges, type RenderedNotice } from './notice/render.ts'
+import { secretMatcher } from './notice/secret.ts'
 import { type Answer, Deadline, Revalidator } from './revalidate.ts'
 import type { CoveredState, Reminder, SessionState } from './session.ts'
 import { dirtySubjects, type Subject, subjectOfKey } from './subjects.ts'
@@ -43,6 +47,8 @@ export interface Moment {
   readonly visible: (seq: number) => boolean
   /** Whether the surface was rewritten since the last boundary. */
   readonly surfaceMoved: boolean
+  /** Tell the host's read-before-write guard that this version is what the session saw. */
+  readonly renewGuard: (target: FsTarget, version: string) => void
 }
 
 /** Share of the longest wait that is left for asking after a barrier that did not pass. */
@@ -62,10 +68,15 @@ const REMINDERS: Readonly<Record<Reminder, RenderedNotice>> = {
 export class Boundary {
   readonly #config: LiveWorkspaceConfig
   readonly #revalidator: Revalidator
+  readonly #isSecret: (path: string) => boolean
+  /** Contents of what sessions see and saw. */
+  readonly contents: Contents
 
   /** @param fs - the filesystem service as it is now; the provider may be replaced while sessions live. */
-  constructor(config: LiveWorkspaceConfig, fs: () => Pick<FileSystem, 'resolve' | 'stat'>) {
+  constructor(config: LiveWorkspaceConfig, fs: () => FileSystem) {
     this.#config = config
+    this.#isSecret = secretMatcher(config.notice.secretFiles)
+    this.contents = new Contents(fs, config.notice, config.notice.statConcurrency)
     this.#revalidator = new Revalidator(
       { resolve: (path) => fs().resolve(path), stat: (target) => fs().stat(target) },
       config.notice.statConcurrency,
@@ -84,7 +95,7 @@ export class Boundary {
       // No reason to keep a turn going: they wait for the next request.
       ...(moment.turnEnds ? [] : remindersFor(state)),
       ...coverageFor(state, moment.turnEnds),
-      ...this.#changes(state, findings),
+      ...this.#changes(state, findings, moment),
     ]
     // What cannot be verified now will hardly be known one step later.
     const touchesUsed = findings.some(({ used, action }) => used && action !== 'unverified')
@@ -97,7 +108,7 @@ export class Boundary {
     try {
       const answers = new Map<string, Promise<[Subject, Answer]>>()
       const ask = (id: string, subject: Subject) => {
-        const asked = this.#revalidator.ask(subject.question, deadline)
+        const asked = this.#ask(state, subject, deadline)
         const answer = asked.then((found): [Subject, Answer] => [subject, found])
         answers.set(id, answer)
       }
@@ -120,12 +131,19 @@ export class Boundary {
       for (const [id, subject] of dirtySubjects(state)) ask(id, subject)
       const settled = await Promise.all(answers.values())
       const away = await this.#rootIsAway(state, settled, deadline)
+      const comparisons = await Promise.all(
+        settled.map(([subject, answer]) => compare(state, this.contents, subject, answer, deadline)),
+      )
       const findings: Finding[] = []
-      for (const [subject, answer] of settled) {
+      for (const [index, [subject, answer]] of settled.entries()) {
+        const comparison = comparisons[index]
+        if (comparison && comparison.before.digest === comparison.now.digest) {
+          this.#renew(state, subject, comparison, moment)
+        }
         // A workspace that is moved away for a while is not "every file deleted".
         if (away && isAbsent(answer)) hold(state, subject)
         else {
-          const finding = judge(state, subject, answer)
+          const finding = judge(state, subject, answer, comparison)
           if (finding) findings.push(finding)
         }
       }
@@ -133,6 +151,41 @@ export class Boundary {
     } finally {
       deadline.cancel()
     }
+  }
+
+  async #ask(state: SessionState, subject: Subject, deadline: Deadline): Promise<Answer> {
+    const target = subject.used?.target
+    switch (await this.contents.underWay(state, subject.used?.key, deadline)) {
+      case 'settled':
+        return this.#revalidator.ask(subject.question, deadline)
+      case 'late':
+        return { kind: 'late', target }
+      case 'hangs':
+        return { kind: 'failed', target, reason: 'no answer' }
+    }
+  }
+
+  /** Equal bytes under another version are what the session saw: for us, and for the host's own guard. */
+  #renew(state: SessionState, subject: Subject, { now }: Comparison, moment: Moment): void {
+    if (!subject.used) return
+    const { key, target } = subject.used
+    state.ledger.renew(key, { kind: 'present', version: now.version })
+    state.shelf.renew(key, now.version)
+    moment.renewGuard(target, now.version)
+  }
+
+  #differenceOf(finding: Finding, moment: Moment): Difference | undefined {
+    const { used, comparison, path } = finding
+    const { notice } = this.#config
+    if (!notice.showHunks || !used || !comparison || finding.action === 'restored') return undefined
+    if (this.#isSecret(path) || this.#isSecret(used.target.displayPath) || this.#isSecret(used.key))
+      return undefined
+    // Only against a text that the model still holds.
+    if (used.nested || !moment.visible(used.resultSeq)) return undefined
+    const [before, now] = [comparison.before.text, comparison.now.text]
+    return before === undefined || now === undefined
+      ? undefined
+      : differenceOf(before, now, { ...notice, contextLines: notice.hunkContextLines })
   }
 
   /** Asked only when something is missing. */
@@ -146,9 +199,15 @@ export class Boundary {
     return root.kind !== 'known' || root.now.kind !== 'present' || root.now.type !== 'directory'
   }
 
-  #changes(state: SessionState, findings: readonly Finding[]): Notice[] {
+  #changes(state: SessionState, findings: readonly Finding[], moment: Moment): Notice[] {
     // A file can be met under several paths; it is told once.
-    const changes = [...new Map(findings.toReversed().map((finding) => [finding.key, finding])).values()]
+    const unique = new Map(findings.toReversed().map((finding) => [finding.key, finding]))
+    const changes = Array.from(unique.values(), (finding) => ({
+      action: finding.action,
+      path: finding.path,
+      used: finding.used !== undefined,
+      difference: this.#differenceOf(finding, moment),
+    }))
     if (changes.length === 0 && state.unlisted === 0) return []
     const covered = findings.flatMap(({ covers }) => covers)
     if (state.unlisted > 0) covered.push({ key: UNLISTED, state: word(String(state.unlisted)) })
@@ -188,7 +247,8 @@ const coverageFor = (state: SessionState, turnEnds: boolean): Notice[] => {
  * @param covered - what {@link SessionState.receipts} had on its way.
  */
 export const settleCovered = (state: SessionState, covered: readonly CoveredState[]): void => {
-  for (const { key, path, seq, state: told } of covered) {
+  for (const { key, path, seq, digest, state: told } of covered) {
+    if (digest !== undefined) state.toldDigests.set(key, digest)
     if (path !== undefined && seq !== undefined) state.settlePath(path, seq)
     if (told?.kind !== 'unverified') state.doubtful.delete(key)
     if (key === UNLISTED && told?.kind === 'present') state.unlisted -= Number(told.version)

@@ -6,7 +6,7 @@
 import { lstat } from 'node:fs/promises'
 import type { Context } from '@deepseek-ai/cordis'
 import type { Agent, PreStepDecision } from '@deepseek-ai/dsh-agent'
-import type { FileSystem, FsObservation, FsTarget } from '@deepseek-ai/dsh-fs'
+import type { FileSystem, FsObservation, FsTarget, FsVersion } from '@deepseek-ai/dsh-fs'
 import { boundContextSummary, createUserMessage, type UserMessage } from '@deepseek-ai/dsh-llm'
 import type { Session, SessionEvent } from '@deepseek-ai/dsh-session'
 import type { ToolExecution, ToolExecutionResult } from '@deepseek-ai/dsh-tools'
@@ -34,6 +34,9 @@ export interface NoticeSource {
 
 /** Tools of the host whose results show the model a file. Only used to read logs of earlier runs. */
 const FILE_TOOLS = new Set(['read', 'read_image', 'write', 'edit', 'str_replace_editor'])
+
+/** Those of them that change it. */
+const WRITING_TOOLS = new Set(['write', 'edit', 'str_replace_editor'])
 
 /** What earlier instances knew of sessions that are still alive, for a reload of the configuration. */
 const handedOver = new WeakMap<Session, { readonly state: SessionState; readonly seq: number }>()
@@ -82,6 +85,24 @@ export class Host {
     ctx.on('session/event', (session, event) =>
       this.#contain('following the session log', () => this.#logged(session, event)),
     )
+    // Prepended: the policy that answers these does not ask further listeners.
+    ctx.on(
+      'fs/edit-intent',
+      async (target, actor, next) => {
+        const intent = await next()
+        return intent && { ...intent, version: await this.#sameContent(target, actor, intent.version) }
+      },
+      { prepend: true },
+    )
+    ctx.on(
+      'fs/write-intent',
+      async (target, actor, next) => {
+        const intent = await next()
+        if (intent?.kind !== 'replaceIfVersion') return intent
+        return { ...intent, version: await this.#sameContent(target, actor, intent.version) }
+      },
+      { prepend: true },
+    )
     // Prepended: the outermost listener sees what every other one has put into the batch.
     ctx.on('agent/pre-step', (payload, next) => this.#preStep(payload, next), { prepend: true })
     ctx.on('agent/turn-stopping', (payload) => this.#turnStopping(payload), { prepend: true })
@@ -121,7 +142,8 @@ export class Host {
   }
 
   #begin(session: Session): SessionState {
-    const state = new SessionState()
+    const { maxKeptTextBytes, maxDigests } = this.#parts.config.notice
+    const state = new SessionState(maxKeptTextBytes, maxDigests)
     this.#states.set(session, state)
     const reminder = reminderFor(session)
     if (reminder) state.reminders.add(reminder)
@@ -187,12 +209,40 @@ export class Host {
   #result(exec: Readonly<ToolExecution>, result: Readonly<ToolExecutionResult>): void {
     const state = exec.agent && this.#states.get(exec.agent.session)
     if (!state) return
-    const doubtful = state.ledger.settle(tokenOf(exec.token), {
+    const { doubtful, kept } = state.ledger.settle(tokenOf(exec.token), {
       failed: result.isError,
       parent: exec.parent === undefined ? undefined : tokenOf(exec.parent),
       callId: String(exec.callId),
     })
     state.doubt(doubtful)
+    for (const { key, target, seen, tool } of kept) {
+      if (WRITING_TOOLS.has(tool)) state.noteOwnWrite(key)
+      if (seen.kind === 'present') this.#boundary.contents.capture(state, key, target, seen.version)
+    }
+  }
+
+  /** The version that a mutation may be based on: the one there now, if it holds what was observed. */
+  async #sameContent(target: FsTarget, actor: object | undefined, version: FsVersion): Promise<FsVersion> {
+    const exec: Partial<ToolExecution> | undefined = actor
+    const state = exec?.agent && this.#states.get(exec.agent.session)
+    if (!state) return version
+    const deadline = new Deadline(
+      this.#parts.config.watch.maxWaitMs,
+      exec.signal ?? new AbortController().signal,
+    )
+    try {
+      const [key, { contents }] = [String(target.targetKey), this.#boundary]
+      const info = await Promise.race([this.#fs()?.stat(target), deadline.reached])
+      if (info?.type !== 'file' || info.version === version) return version
+      const before = await contents.seen(state, key, String(version), deadline)
+      const now = before && (await contents.now(state, key, target, String(info.version), deadline))
+      return now && now.digest === before.digest ? info.version : version
+    } catch (error) {
+      this.#parts.reporter.contained('comparing a file before an edit', error)
+      return version
+    } finally {
+      deadline.cancel()
+    }
   }
 
   #logged(session: Session, event: SessionEvent): void {
@@ -207,7 +257,8 @@ export class Host {
         return
       case 'tool/result':
         // A replacing result is a pruned old one: it shows the model nothing new.
-        if (event.surfaceOp === 'append') state.ledger.logged(String(event.data.message.source.callId))
+        if (event.surfaceOp === 'append')
+          state.ledger.logged(String(event.data.message.source.callId), event.seq)
         return
       case 'step/end': {
         const { committed, doubtful } = state.ledger.stepEnded()
@@ -284,15 +335,23 @@ export class Host {
     const { surface } = agent.session
     const surfaceMoved = surface.replaceGeneration !== state.surfaceGeneration
     state.surfaceGeneration = surface.replaceGeneration
-    const nodes = surfaceMoved ? new Set(surface.nodes) : undefined
+    let nodes: ReadonlySet<number> | undefined
     const outcome = await this.#boundary.examine(state, {
       signal,
       turnEnds,
       surfaceMoved,
-      visible: (seq) => nodes?.has(seq) ?? true,
+      visible: (seq) => (nodes ??= new Set(surface.nodes)).has(seq),
+      renewGuard: (target, version) => this.#renewGuard(agent, target, version),
     })
     state.turn.fresh = false
     return outcome
+  }
+
+  /** Only for content that was found equal: the host's guard takes the version as read by the session. */
+  #renewGuard(agent: Agent, target: FsTarget, version: string): void {
+    // The host brands versions; this one came from its own `stat`.
+    const observation: FsObservation = { kind: 'present', version: version as FsVersion }
+    this.#contain('renewing the guard', () => this.#ctx.emit('fs/observed', target, observation, { agent }))
   }
 
   /** Wait for the session's root, but no longer than for anything else at a boundary. */

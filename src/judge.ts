@@ -3,19 +3,23 @@
  *
  * @module dsh-live-workspace/judge
  */
-import { sameSeen } from './ledger/ledger.ts'
+import type { Comparison } from './compare.ts'
+import { type LedgerEntry, sameSeen } from './ledger/ledger.ts'
 import { type Action, type Before, classify, type Now } from './notice/classify.ts'
 import type { Answer } from './revalidate.ts'
-import type { CoveredState, SessionState } from './session.ts'
+import { ABSENT, type CoveredState, type SessionState } from './session.ts'
 import type { Subject } from './subjects.ts'
+import type { FsTarget } from '@deepseek-ai/dsh-fs'
 
 /** One target that something is to be told of. */
 export interface Finding {
   readonly key: string
   /** The path as the model knows it. */
   readonly path: string
-  readonly used: boolean
+  /** The committed observation, for a target that the session has used. */
+  readonly used: LedgerEntry<FsTarget> | undefined
   readonly action: Action
+  readonly comparison: Comparison | undefined
   /** What a message that tells it covers. */
   readonly covers: readonly CoveredState[]
 }
@@ -32,31 +36,56 @@ export const hold = (state: SessionState, { used, waiting }: Subject): void => {
   for (const { path, seq } of waiting) state.settlePath(path, seq)
 }
 
+/** What to tell of a used file whose content differs from what the session saw. */
+const actionFor = (
+  state: SessionState,
+  key: string,
+  action: Action | undefined,
+  now: Now,
+  comparison: Comparison | undefined,
+): Action | undefined => {
+  const digestBefore = state.beforeOwnWrite.get(key)
+  if (now.kind === 'absent') return action === 'deleted' && digestBefore === ABSENT ? 'undone' : action
+  if (action !== 'modified' || !comparison) return action
+  // The same content as was told, under another version.
+  if (state.toldDigests.get(key) === comparison.now.digest && state.receipts.lastWord(key) !== undefined) {
+    return undefined
+  }
+  return digestBefore === comparison.now.digest ? 'undone' : action
+}
+
 /**
  * Judge one answer: settle what needs no word, return what does.
  * @returns `undefined` when there is nothing to tell, or nothing to tell yet.
  */
-export const judge = (state: SessionState, subject: Subject, answer: Answer): Finding | undefined => {
+export const judge = (
+  state: SessionState,
+  subject: Subject,
+  answer: Answer,
+  comparison: Comparison | undefined,
+): Finding | undefined => {
   if (answer.kind === 'late') {
     if (subject.used) state.doubtful.set(subject.used.key, subject.used.target)
     return undefined
   }
   const key = subject.used?.key ?? (answer.target && String(answer.target.targetKey))
   if (key === undefined) return undefined
-  const used = subject.used ?? state.ledger.get(key)
+  const used = state.ledger.get(key)
   const asked = 'path' in subject.question ? subject.question.path : answer.target?.displayPath
   const finding = (action: Action, toldKey: string, now: Now): Finding => ({
     key,
     path: state.shown(used?.target.displayPath ?? asked ?? key),
-    used: used !== undefined,
+    used,
     action,
+    comparison,
     covers: [
-      { key: toldKey, state: now },
+      { key: toldKey, state: now, digest: comparison?.now.digest },
       ...subject.waiting.map(({ path, seq }) => ({ key: toldKey, state: now, path, seq })),
     ],
   })
   const unverifiedWord = state.receipts.lastWord(unverifiedKey(key))
-  const lastState: Before = state.receipts.lastWord(key) ?? used?.seen
+  const told = state.receipts.lastWord(key)
+  const lastState: Before = told ?? used?.seen
   if (answer.kind === 'failed') {
     if (used) state.doubtful.set(key, used.target)
     const now: Now = { kind: 'unverified' }
@@ -69,10 +98,13 @@ export const judge = (state: SessionState, subject: Subject, answer: Answer): Fi
   if (!used && state.reader?.coverage.kind === 'starting') return undefined
   // A target in doubt that the session never used and no event named is not known to have changed.
   const met = used !== undefined || lastState !== undefined || subject.waiting.length > 0
-  const action = met ? classify(used !== undefined, lastState, subject.waiting[0]?.existed, now) : undefined
+  const plain = met ? classify(used !== undefined, lastState, subject.waiting[0]?.existed, now) : undefined
+  const asSeen = used !== undefined && sameSeen(used.seen, now)
+  const action = asSeen && plain ? 'restored' : used ? actionFor(state, key, plain, now, comparison) : plain
   if (action) return finding(action, key, now)
   state.doubtful.delete(key)
   for (const { path, seq } of subject.waiting) state.settlePath(path, seq)
-  if (used && sameSeen(used.seen, now)) state.receipts.forget(key)
+  if (asSeen) state.receipts.forget(key)
+  else if (plain) state.receipts.restate(key, now)
   return undefined
 }

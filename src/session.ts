@@ -5,6 +5,7 @@
  */
 import { join, relative } from 'node:path'
 import type { FileSystem, FsTarget } from '@deepseek-ai/dsh-fs'
+import { ContentShelf } from './ledger/content.ts'
 import { Ledger, type LedgerEntry } from './ledger/ledger.ts'
 import { type Covered, Receipts } from './ledger/receipts.ts'
 import type { Before } from './notice/classify.ts'
@@ -33,6 +34,8 @@ export interface PendingPath {
 export interface CoveredState extends Covered<Before> {
   readonly path?: string
   readonly seq?: number
+  /** Digest of the content that is told. */
+  readonly digest?: string | undefined
 }
 
 /** A reason for a reminder, told once. */
@@ -48,6 +51,17 @@ interface TurnState {
   /** No boundary of this turn has been passed yet. */
   fresh: boolean
 }
+
+/** A content that is being read. */
+export interface Capture {
+  readonly version: string
+  readonly done: Promise<void>
+  /** A boundary has waited for it in vain: the service hangs. */
+  hangs: boolean
+}
+
+/** Stands for the digest of a file that was not there. */
+export const ABSENT = 'absent'
 
 /** State of one session. */
 export class SessionState {
@@ -67,16 +81,36 @@ export class SessionState {
   unlisted = 0
   surfaceGeneration = 0
   disposed = false
+  /** Contents of what the session has seen, by target. */
+  readonly shelf: ContentShelf
+  /** Contents of what was there at the last look, by target. */
+  readonly latest: ContentShelf
+  /** Digest of what a file held before this session's own last write of it. */
+  readonly beforeOwnWrite = new Map<string, string>()
+  /** Digest of the content that a told state had, by target. */
+  readonly toldDigests = new Map<string, string>()
+  /** Contents that are being read, by target. */
+  readonly captures = new Map<string, Capture>()
   readonly #keyByPath = new Map<string, string>()
   readonly #linked = new Set<string>()
   readonly #unwatched = new Set<string>()
   /** Keys in the order of their last check, the longest ago first. */
   readonly #sweepOrder = new Set<string>()
 
+  /**
+   * @param maxKeptTextBytes - bytes of all texts kept.
+   * @param maxDigests - contents remembered by their digest.
+   */
+  constructor(maxKeptTextBytes: number, maxDigests: number) {
+    this.shelf = new ContentShelf(maxKeptTextBytes, maxDigests)
+    this.latest = new ContentShelf(maxKeptTextBytes, maxDigests)
+  }
+
   /** Take note of committed observations. */
   committed(entries: readonly LedgerEntry<FsTarget>[], fs: FileSystem | undefined): void {
     for (const entry of entries) {
       this.receipts.forget(entry.key)
+      this.toldDigests.delete(entry.key)
       this.#index(entry, fs)
     }
   }
@@ -108,6 +142,15 @@ export class SessionState {
   /** Whether a link lies on the way to the target, other than the cwd's own. */
   isLinked(key: string): boolean {
     return this.#linked.has(key)
+  }
+
+  /** The session is writing a target: what it held so far may come back. */
+  noteOwnWrite(key: string): void {
+    const before = this.shelf.get(key)?.digest
+    const created = before === undefined && this.ledger.get(key)?.seen.kind !== 'present'
+    if (before !== undefined) this.beforeOwnWrite.set(key, before)
+    else if (created) this.beforeOwnWrite.set(key, ABSENT)
+    else this.beforeOwnWrite.delete(key)
   }
 
   doubt(targets: readonly FsTarget[]): void {

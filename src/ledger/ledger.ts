@@ -25,8 +25,16 @@ export interface Observation<T> {
   readonly tool: string
 }
 
+/** Where the model saw the result of an observation. */
+export interface Shown {
+  /** Number of the log event that holds the result. */
+  readonly resultSeq: number
+  /** The result was that of an enclosing execution, which may not have shown what this one saw. */
+  readonly nested: boolean
+}
+
 /** A committed observation. */
-export interface LedgerEntry<T> extends Observation<T> {
+export interface LedgerEntry<T> extends Observation<T>, Shown {
   /** Order of commitment in the session. */
   readonly sequence: number
 }
@@ -36,7 +44,10 @@ export type ExecutionToken = symbol | object | string
 
 interface Staged<T> extends Observation<T> {
   readonly order: number
+  readonly nested: boolean
 }
+
+type Logged<T> = Staged<T> & Shown
 
 /** Observations of one session. */
 export class Ledger<T> {
@@ -45,7 +56,7 @@ export class Ledger<T> {
   /** Successful root results that are not in the log yet, by call id. */
   readonly #awaitingLog = new Map<string, Staged<T>[]>()
   /** Logged results of the open step. */
-  #awaitingStepEnd: Staged<T>[] = []
+  #awaitingStepEnd: Logged<T>[] = []
   #order = 0
   #sequence = 0
 
@@ -63,7 +74,7 @@ export class Ledger<T> {
 
   /** A tool saw a target; nothing is committed yet. */
   stage(token: ExecutionToken, observation: Observation<T>): void {
-    const staged = { ...observation, order: this.#order++ }
+    const staged = { ...observation, order: this.#order++, nested: false }
     const list = this.#staged.get(token)
     if (list) list.push(staged)
     else this.#staged.set(token, [staged])
@@ -73,7 +84,7 @@ export class Ledger<T> {
    * An execution has its final result.
    * @param parent - the enclosing execution; the outermost one has none.
    * @param callId - id of the call that the log will name.
-   * @returns the targets that are in doubt now, because the result was an error.
+   * @returns the targets that are in doubt now, because the result was an error; else what it saw.
    */
   settle(
     token: ExecutionToken,
@@ -82,27 +93,31 @@ export class Ledger<T> {
       readonly parent: ExecutionToken | undefined
       readonly callId: string
     },
-  ): T[] {
+  ): { readonly doubtful: readonly T[]; readonly kept: readonly Observation<T>[] } {
     const staged = this.#staged.get(token)
     this.#staged.delete(token)
-    if (!staged) return []
-    if (result.failed) return staged.map((observation) => observation.target)
+    if (!staged) return { doubtful: [], kept: [] }
+    if (result.failed) return { doubtful: staged.map((observation) => observation.target), kept: [] }
     if (result.parent !== undefined) {
+      const nested = staged.map((observation) => ({ ...observation, nested: true }))
       const list = this.#staged.get(result.parent)
-      if (list) list.push(...staged)
-      else this.#staged.set(result.parent, staged)
+      if (list) list.push(...nested)
+      else this.#staged.set(result.parent, nested)
     } else {
       this.#awaitingLog.set(result.callId, [...(this.#awaitingLog.get(result.callId) ?? []), ...staged])
     }
-    return []
+    return { doubtful: [], kept: staged }
   }
 
-  /** The log holds the result of this call. */
-  logged(callId: string): void {
+  /**
+   * The log holds the result of this call.
+   * @param resultSeq - number of the event that holds it.
+   */
+  logged(callId: string, resultSeq: number): void {
     const staged = this.#awaitingLog.get(callId)
     if (!staged) return
     this.#awaitingLog.delete(callId)
-    this.#awaitingStepEnd.push(...staged)
+    this.#awaitingStepEnd.push(...staged.map((observation) => ({ ...observation, resultSeq })))
   }
 
   /**
@@ -112,7 +127,7 @@ export class Ledger<T> {
   stepEnded(): { committed: LedgerEntry<T>[]; doubtful: T[] } {
     const committed = this.#awaitingStepEnd
       .toSorted((a, b) => a.order - b.order)
-      .map(({ key, target, seen, tool }) => this.#commit({ key, target, seen, tool }))
+      .map(({ order: _order, ...logged }) => this.#commit(logged))
     this.#awaitingStepEnd = []
     const doubtful = [...this.#awaitingLog.values()].flat().map((observation) => observation.target)
     this.#awaitingLog.clear()
@@ -127,7 +142,13 @@ export class Ledger<T> {
     return doubtful
   }
 
-  #commit(observation: Observation<T>): LedgerEntry<T> {
+  /** The target has another version with the content that was seen. */
+  renew(key: string, seen: Seen): void {
+    const entry = this.#entries.get(key)
+    if (entry) this.#entries.set(key, { ...entry, seen })
+  }
+
+  #commit(observation: Observation<T> & Shown): LedgerEntry<T> {
     const entry = { ...observation, sequence: ++this.#sequence }
     // Re-inserted, so that the map stays in the order of commitment.
     this.#entries.delete(entry.key)

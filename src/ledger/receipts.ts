@@ -62,6 +62,12 @@ export class Receipts<S, C extends Covered<S> = Covered<S>> {
     for (const id of this.#open.keys()) if (!waiting(id)) this.#open.delete(id)
   }
 
+  /** What was told of the key holds under another state. */
+  restate(key: string, state: S): void {
+    const told = this.#told.get(key)
+    if (told) this.#told.set(key, { ...told, state })
+  }
+
   /** The key is as the model saw it itself, so nothing told about it matters any more. */
   forget(key: string): void {
     this.#told.delete(key)

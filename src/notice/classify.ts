@@ -15,7 +15,15 @@ export type Now =
 /** What the session can take to be the last word on a target. */
 export type Before = Seen | { readonly kind: 'unverified' } | undefined
 
-export type Action = 'created' | 'modified' | 'deleted' | 'unverified'
+export type Action =
+  | 'created'
+  | 'modified'
+  | 'deleted'
+  | 'unverified'
+  /** Told to be another, it is as the session saw it again. */
+  | 'restored'
+  /** What the session's own last write changed is as it was before. */
+  | 'undone'
 
 /**
  * Compare.

@@ -5,6 +5,7 @@
  */
 import type { Action } from './classify.ts'
 import { bytesOf, quotePath } from './escape.ts'
+import type { Difference } from './hunk.ts'
 
 /** One change as it is told. */
 export interface Change {
@@ -13,6 +14,8 @@ export interface Change {
   readonly path: string
   /** Whether this session has read or written the file. */
   readonly used: boolean
+  /** What changed in it, where that may be shown. */
+  readonly difference?: Difference | undefined
 }
 
 /** Bounds of one notice. */
@@ -35,12 +38,29 @@ const VERB: Readonly<Record<Action, string>> = {
   modified: 'modified',
   deleted: 'deleted',
   unverified: 'could not verify',
+  restored: 'again as this session saw it:',
+  undone: 'no longer holds what this session wrote, but what was there before:',
 }
 
 const DIRECTORIES_IN_COUNT = 5
 
 export const frame = (lines: readonly string[]): string =>
   ['<system-reminder>', ...lines, '</system-reminder>'].join('\n')
+
+/** What a difference adds to the line of its file. */
+const remark = (difference: Difference | undefined): string => {
+  switch (difference?.kind) {
+    case undefined:
+      return ''
+    case 'encoding':
+      return ` (only ${difference.what})`
+    case 'rewritten':
+      return ` (${difference.before} → ${difference.after} lines)`
+    case 'hunk':
+    case 'counts':
+      return ` (+${difference.added} −${difference.removed} lines)`
+  }
+}
 
 const plural = (count: number, one: string, many = `${one}s`): string =>
   `${count} ${count === 1 ? one : many}`
@@ -114,12 +134,12 @@ export const renderChanges = (
   // Room for the counts is kept free to the end: nothing may be cut silently.
   let room = limits.maxNoticeBytes - bytesOf(frame([head, ...counts(changes, 0), foot]))
   let named = 0
-  const lines: string[] = []
+  const groupsShown: { title: string; shown: { line: string; hunk: readonly string[] }[] }[] = []
   const rest: Change[] = []
   for (const group of groups) {
-    const shown: string[] = []
+    const shown: { line: string; hunk: readonly string[] }[] = []
     for (const change of group.changes) {
-      const line = `- ${VERB[change.action]} ${quotePath(change.path, limits.maxPathBytes)}`
+      const line = `- ${VERB[change.action]} ${quotePath(change.path, limits.maxPathBytes)}${remark(change.difference)}`
       const cost = bytesOf(line) + 1 + (shown.length === 0 ? bytesOf(group.title) + 1 : 0)
       if (named >= limits.maxNoticePaths || cost > room) {
         rest.push(change)
@@ -127,10 +147,21 @@ export const renderChanges = (
       }
       room -= cost
       named += 1
-      shown.push(line)
+      shown.push({ line, hunk: change.difference?.kind === 'hunk' ? change.difference.lines : [] })
     }
-    if (shown.length > 0) lines.push(group.title, ...shown)
+    if (shown.length > 0) groupsShown.push({ title: group.title, shown })
   }
+  // Names come first; hunks take what is left.
+  const lines = groupsShown.flatMap(({ title, shown }) => [
+    title,
+    ...shown.flatMap(({ line, hunk }) => {
+      const indented = hunk.map((text) => `  ${text}`)
+      const cost = indented.reduce((sum, text) => sum + bytesOf(text) + 1, 0)
+      if (cost > room) return [line]
+      room -= cost
+      return [line, ...indented]
+    }),
+  ])
   const compose = (directories: number) => frame([head, ...lines, ...counts(rest, directories), foot])
   let text = compose(DIRECTORIES_IN_COUNT)
   for (let directories = DIRECTORIES_IN_COUNT - 1; directories >= 0; directories -= 1) {

@@ -119,7 +119,7 @@ class Stopwatch {
 /** The boundaries of a session that has read the used files. */
 const boundaryOf = async (ctx: Context, { root, used }: QuietPlan, { reader }: Watching) => {
   const fs = ctx.fs
-  const state = new SessionState('bench', undefined)
+  const state = new SessionState(config.notice.maxKeptTextBytes, config.notice.maxDigests)
   state.place = { lexical: root, real: root, root }
   state.reader = reader
   for (const path of used) {
@@ -129,18 +129,18 @@ const boundaryOf = async (ctx: Context, { root, used }: QuietPlan, { reader }: W
     const seen = { kind: 'present', version: String(info.version) } as const
     state.ledger.stage(path, { key: String(target.targetKey), target, seen, tool: 'read' })
     state.ledger.settle(path, { failed: false, parent: undefined, callId: path })
-    state.ledger.logged(path)
+    state.ledger.logged(path, 0)
   }
   state.committed(state.ledger.stepEnded().committed, fs)
-  const boundary = new Boundary(config)
+  const boundary = new Boundary(config, () => fs)
   return async (sweep: Sweep): Promise<void> => {
     state.turn.fresh = sweep === 'full sweep'
     const { notices } = await boundary.examine(state, {
-      fs,
       signal: never,
       turnEnds: false,
       visible: () => true,
       surfaceMoved: false,
+      renewGuard: () => undefined,
     })
     if (notices.length > 0) throw new Error(`a quiet boundary had this to tell: ${notices[0]?.text}`)
   }

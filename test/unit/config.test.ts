@@ -25,6 +25,13 @@ const numberKeys: readonly NumberKey[] = [
   { room: 'notice', key: 'maxPathBytes', min: 32, max: 65_536 },
   { room: 'notice', key: 'statConcurrency', min: 1, max: 1_024 },
   { room: 'notice', key: 'maxSteersPerTurn', min: 0, max: 100 },
+  { room: 'notice', key: 'maxHunkBytes', min: 0, max: 65_536 },
+  { room: 'notice', key: 'maxLineBytes', min: 32, max: 65_536 },
+  { room: 'notice', key: 'hunkContextLines', min: 0, max: 20 },
+  { room: 'notice', key: 'maxDigestBytes', min: 0, max: 1_073_741_824 },
+  { room: 'notice', key: 'maxDigests', min: 1, max: 10_000_000 },
+  { room: 'notice', key: 'maxTextBytes', min: 0, max: 16_777_216 },
+  { room: 'notice', key: 'maxKeptTextBytes', min: 0, max: 1_073_741_824 },
 ]
 
 const choiceKeys = [
@@ -35,6 +42,7 @@ const choiceKeys = [
 const switchKeys = [
   { room: 'watch', key: 'usePolling' },
   { room: 'notice', key: 'verifyAtTurnStop' },
+  { room: 'notice', key: 'showHunks' },
 ] as const
 
 const nameListKeys = ['ignoredDirectories', 'rootMarkers'] as const
@@ -57,6 +65,16 @@ const defaults = {
     maxNoticePaths: 50,
     maxNoticeBytes: 4_096,
     maxPathBytes: 300,
+    showHunks: true,
+    maxHunkBytes: 1_200,
+    maxLineBytes: 300,
+    hunkContextLines: 1,
+    maxDigestBytes: 4_194_304,
+    maxDigests: 10_000,
+    maxTextBytes: 65_536,
+    maxKeptTextBytes: 4_194_304,
+    // Too long to stand twice; what it must hold is tested where it is used.
+    secretFiles: expect.arrayContaining(['.env', '.env.*', '*.pem', 'id_rsa*']) as unknown,
     statConcurrency: 16,
     verifyAtTurnStop: true,
     turnStopScope: 'workspace',

@@ -37,14 +37,14 @@ describe('Ledger', () => {
     const ledger = new Ledger<string>()
     const token = Symbol('read')
     ledger.stage(token, seen('a'))
-    expect(ledger.settle(token, succeeded('call'))).toEqual([])
+    expect(ledger.settle(token, succeeded('call')).doubtful).toEqual([])
     expect(ledger.size).toBe(0)
-    ledger.logged('call')
+    ledger.logged('call', 1)
     expect(ledger.get('a')).toBeUndefined()
     const { committed, doubtful } = ledger.stepEnded()
-    expect(committed).toEqual([{ ...seen('a'), sequence: 1 }])
+    expect(committed).toEqual([{ ...seen('a'), sequence: 1, resultSeq: 1, nested: false }])
     expect(doubtful).toEqual([])
-    expect(ledger.get('a')).toEqual({ ...seen('a'), sequence: 1 })
+    expect(ledger.get('a')).toEqual({ ...seen('a'), sequence: 1, resultSeq: 1, nested: false })
     expect(ledger.stepEnded()).toEqual({ committed: [], doubtful: [] })
   })
 
@@ -53,8 +53,8 @@ describe('Ledger', () => {
     const token = Symbol('write')
     ledger.stage(token, seen('a'))
     ledger.stage(token, seen('b'))
-    expect(ledger.settle(token, failed('call'))).toEqual(['a', 'b'])
-    ledger.logged('call')
+    expect(ledger.settle(token, failed('call')).doubtful).toEqual(['a', 'b'])
+    ledger.logged('call', 1)
     expect(ledger.stepEnded()).toEqual({ committed: [], doubtful: [] })
   })
 
@@ -65,7 +65,7 @@ describe('Ledger', () => {
     ledger.settle(token, succeeded('call'))
     expect(ledger.stepEnded()).toEqual({ committed: [], doubtful: ['a'] })
     // Too late: it was given up.
-    ledger.logged('call')
+    ledger.logged('call', 1)
     expect(ledger.stepEnded()).toEqual({ committed: [], doubtful: [] })
   })
 
@@ -75,8 +75,8 @@ describe('Ledger', () => {
     ledger.stage(token, seen('a'))
     expect(ledger.stepEnded()).toEqual({ committed: [], doubtful: [] })
     expect(ledger.turnEnded()).toEqual(['a'])
-    expect(ledger.settle(token, succeeded('call'))).toEqual([])
-    ledger.logged('call')
+    expect(ledger.settle(token, succeeded('call')).doubtful).toEqual([])
+    ledger.logged('call', 1)
     expect(ledger.stepEnded().committed).toEqual([])
   })
 
@@ -86,12 +86,12 @@ describe('Ledger', () => {
     const inner = Symbol('inner')
     ledger.stage(outer, seen('a'))
     ledger.stage(inner, seen('b'))
-    expect(ledger.settle(inner, succeeded('inner', outer))).toEqual([])
+    expect(ledger.settle(inner, succeeded('inner', outer)).doubtful).toEqual([])
     // The log names the outermost call alone.
-    ledger.logged('inner')
+    ledger.logged('inner', 1)
     expect(ledger.stepEnded()).toEqual({ committed: [], doubtful: [] })
-    expect(ledger.settle(outer, succeeded('outer'))).toEqual([])
-    ledger.logged('outer')
+    expect(ledger.settle(outer, succeeded('outer')).doubtful).toEqual([])
+    ledger.logged('outer', 1)
     expect(ledger.stepEnded().committed.map(({ key }) => key)).toEqual(['a', 'b'])
   })
 
@@ -101,7 +101,7 @@ describe('Ledger', () => {
     const inner = Symbol('inner')
     ledger.stage(inner, seen('b'))
     ledger.settle(inner, succeeded('inner', outer))
-    expect(ledger.settle(outer, failed('outer'))).toEqual(['b'])
+    expect(ledger.settle(outer, failed('outer')).doubtful).toEqual(['b'])
   })
 
   it('doubts only what failed when the enclosing execution succeeds all the same', () => {
@@ -110,9 +110,9 @@ describe('Ledger', () => {
     const inner = Symbol('inner')
     ledger.stage(outer, seen('a'))
     ledger.stage(inner, seen('b'))
-    expect(ledger.settle(inner, failed('inner', outer))).toEqual(['b'])
+    expect(ledger.settle(inner, failed('inner', outer)).doubtful).toEqual(['b'])
     ledger.settle(outer, succeeded('outer'))
-    ledger.logged('outer')
+    ledger.logged('outer', 1)
     expect(ledger.stepEnded()).toMatchObject({ committed: [{ key: 'a' }], doubtful: [] })
   })
 
@@ -127,7 +127,7 @@ describe('Ledger', () => {
       [first, '1'],
     ] as const) {
       ledger.settle(token, succeeded(callId))
-      ledger.logged(callId)
+      ledger.logged(callId, 1)
     }
     ledger.stepEnded()
     expect(ledger.get('a')?.seen).toEqual(present('new'))
@@ -139,7 +139,7 @@ describe('Ledger', () => {
       const token = Symbol(key)
       ledger.stage(token, seen(key))
       ledger.settle(token, succeeded(key))
-      ledger.logged(key)
+      ledger.logged(key, 1)
       ledger.stepEnded()
     }
     expect(keysOf(ledger)).toEqual(['b', 'a'])
@@ -154,7 +154,7 @@ describe('Ledger', () => {
       ledger.stage(token, seen(key))
       ledger.settle(token, succeeded('same'))
     }
-    ledger.logged('same')
+    ledger.logged('same', 1)
     expect(ledger.stepEnded().committed.map(({ key }) => key)).toEqual(['a', 'b'])
   })
 })
@@ -254,7 +254,7 @@ const play = (script: readonly Action[]): void => {
           failed: action.failed,
           parent: parent === undefined ? undefined : tokenOf(parent),
           callId: callOf(action.execution),
-        })
+        }).doubtful
         const held = (fate: Fate): boolean => fate.at === 'execution' && fate.execution === action.execution
         if (action.failed) {
           const ids = move(held, { at: 'doubtful' })
@@ -268,7 +268,7 @@ const play = (script: readonly Action[]): void => {
         break
       }
       case 'log':
-        ledger.logged(callOf(action.execution))
+        ledger.logged(callOf(action.execution), 1)
         move((fate) => fate.at === 'log' && fate.execution === action.execution, { at: 'step' })
         break
       case 'stepEnd': {
@@ -309,8 +309,8 @@ describe('any order of stages, results, log entries, steps and turns', () => {
     const token = Symbol('read')
     ledger.stage(token, seen('a'))
     ledger.settle(token, succeeded('call'))
-    ledger.logged('call')
+    ledger.logged('call', 1)
     expect(ledger.turnEnded()).toEqual([])
-    expect(ledger.get('a')).toMatchObject({ sequence: 1 })
+    expect(ledger.get('a')).toMatchObject({ sequence: 1, resultSeq: 1, nested: false })
   })
 })

@@ -92,7 +92,9 @@ const stories: readonly Story[] = [
       {
         call: quiet,
         notices: 1,
-        tells: [/Used by this session:\n- modified "src\/a\.ts"\nOther files:\n- modified "src\/b\.ts"/],
+        tells: [
+          /Used by this session:\n- modified "src\/a\.ts".*\n(?: {2}.*\n)+Other files:\n- modified "src\/b\.ts"/,
+        ],
       },
       { call: read('src/a.ts'), notices: 0 },
       { stop: true, notices: 0, steers: 0 },

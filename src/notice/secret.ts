@@ -1,0 +1,19 @@
+/**
+ * Which files are never shown. Pure.
+ *
+ * @module dsh-live-workspace/notice/secret
+ */
+
+const escapeForPattern = (text: string): string => text.replaceAll(/[\\^$.|?+()[\]{}]/g, '\\$&')
+
+/**
+ * A test for names of files that may hold secrets.
+ * @param names - names with `*` for any characters; letter case does not matter.
+ * @returns whether the last segment of a path, with either separator, is such a name.
+ */
+export const secretMatcher = (names: readonly string[]): ((path: string) => boolean) => {
+  if (names.length === 0) return () => false
+  const alternatives = names.map((name) => name.split('*').map(escapeForPattern).join('[^/\\\\]*'))
+  const pattern = new RegExp(`(?:^|[/\\\\])(?:${alternatives.join('|')})$`, 'iu')
+  return (path) => pattern.test(path)
+}
