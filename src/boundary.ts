@@ -7,11 +7,13 @@ import type { FileSystem, FsTarget } from '@deepseek-ai/dsh-fs'
 import type { LiveWorkspaceConfig } from './config.ts'
 import { compare, type Comparison } from './compare.ts'
 import { Contents } from './contents.ts'
+import type { InstructionMessage } from './instructions/view.ts'
 import { type Finding, hold, isAbsent, judge } from './judge.ts'
 import {
   activationReminder,
   compactionReminder,
   degradedNotice,
+  instructionsChangedNotice,
   recoveredNotice,
   resumeReminder,
 } from './notice/reminders.ts'
@@ -31,8 +33,14 @@ export interface Notice extends RenderedNotice {
   readonly covered: readonly CoveredState[]
 }
 
+/** Instructions that are to be told, and the states of the files that they speak of. */
+export interface DueInstructions extends InstructionMessage {
+  readonly covered: readonly CoveredState[]
+}
+
 /** What a boundary has found to tell. */
 export interface Outcome {
+  readonly instructions: readonly DueInstructions[]
   readonly notices: readonly Notice[]
   /** Whether a file that the session has used has changed. */
   readonly touchesUsed: boolean
@@ -41,8 +49,9 @@ export interface Outcome {
 /** What one boundary needs to know of its moment. */
 export interface Moment {
   readonly signal: AbortSignal
-  /** The boundary is that before the end of a turn, where a notice costs a further step. */
-  readonly turnEnds: boolean
+  readonly fs: FileSystem
+  /** Sources of the batch that is about to enter; `undefined` before the end of a turn. */
+  readonly entering: readonly unknown[] | undefined
   /** Whether the model can still see this event of the session log. */
   readonly visible: (seq: number) => boolean
   /** Whether the surface was rewritten since the last boundary. */
@@ -88,21 +97,63 @@ export class Boundary {
    * covers it is in the log.
    */
   async examine(state: SessionState, moment: Moment): Promise<Outcome> {
+    const turnEnds = moment.entering === undefined
     if (moment.surfaceMoved) state.receipts.forgetInvisible(moment.visible)
-    const findings = await this.#look(state, moment)
-    if (moment.signal.aborted) return { notices: [], touchesUsed: false }
+    const { findings, live } = await this.#look(state, moment, turnEnds)
+    if (moment.signal.aborted) return NOTHING
+    const due = await this.#instructions(state, moment, live)
+    if (moment.signal.aborted) return NOTHING
+    const told = new Set(due.flatMap(({ summaryPaths }) => summaryPaths))
+    const [covered, rest] = [findings.filter(isIn(told)), findings.filter((finding) => !isIn(told)(finding))]
+    const instructions = due.map((message, index) => ({
+      ...message,
+      covered: index === 0 ? covered.flatMap(({ covers }) => covers) : [],
+    }))
     const notices = [
+      // Their text may not wait in the inbox, where the host's own loader would take it for its own.
+      ...(turnEnds && due.length > 0
+        ? [{ category: 'changes', covered: [], ...instructionsChangedNotice } as const]
+        : []),
       // No reason to keep a turn going: they wait for the next request.
-      ...(moment.turnEnds ? [] : remindersFor(state)),
-      ...coverageFor(state, moment.turnEnds),
-      ...this.#changes(state, findings, moment),
+      ...(turnEnds ? [] : remindersFor(state)),
+      ...coverageFor(state, turnEnds),
+      ...this.#changes(state, rest, moment),
     ]
-    // What cannot be verified now will hardly be known one step later.
-    const touchesUsed = findings.some(({ used, action }) => used && action !== 'unverified')
-    return { notices, touchesUsed }
+    const touchesUsed =
+      due.length > 0 ||
+      // What cannot be verified now will hardly be known one step later.
+      rest.some(({ used, action }) => used && action !== 'unverified')
+    return { instructions: turnEnds ? [] : instructions, notices, touchesUsed }
   }
 
-  async #look(state: SessionState, moment: Moment): Promise<Finding[]> {
+  async #instructions(
+    state: SessionState,
+    moment: Moment,
+    live: boolean,
+  ): Promise<readonly InstructionMessage[]> {
+    const { instructions: room, place, reader } = state
+    if (!room || !place) return []
+    const messages = await room.compose({
+      fs: moment.fs,
+      cwd: place.lexical,
+      signal: moment.signal,
+      visible: state.loggedInstructions.filter(({ seq }) => moment.visible(seq)).map(({ source }) => source),
+      entering: moment.entering,
+      live: live && state.followsInstructions,
+      ignored: (path) => reader?.ignores(path) ?? false,
+    })
+    const followed = reader?.follow(room.followed())
+    // What is followed only from now on may have changed just before.
+    if (followed?.added) room.suspectAll()
+    state.followsInstructions = followed?.complete ?? false
+    return messages
+  }
+
+  async #look(
+    state: SessionState,
+    moment: Moment,
+    turnEnds: boolean,
+  ): Promise<{ findings: Finding[]; live: boolean }> {
     const { watch } = this.#config
     const deadline = new Deadline(watch.maxWaitMs, moment.signal)
     try {
@@ -119,13 +170,16 @@ export class Boundary {
         }
       }
       // The sweep of used files is sound without any watcher, so it runs beside the barrier.
-      const full = moment.turnEnds || state.turn.fresh || state.reader?.coverage.kind !== 'live'
+      const full = turnEnds || state.turn.fresh || state.reader?.coverage.kind !== 'live'
       sweep(state.unwatched)
       sweep(state.takeSweep(full ? Infinity : watch.sweepBudget))
       const limit = Math.ceil(watch.maxWaitMs * (1 - RESERVED_FOR_ASKING))
       const passed = (await state.reader?.barrier(limit, moment.signal)) ?? 'unclean'
       const slice = state.reader?.read()
       if (slice) state.absorb(slice, watch.maxJournalPaths)
+      const coverage = state.reader?.coverage.kind
+      if (coverage !== state.lastCoverage) state.instructions?.suspectAll()
+      state.lastCoverage = coverage
       if (passed !== 'clean' || slice?.everything) sweep(state.takeSweep(Infinity))
       // What the watcher named is asked about anew, even if the sweep just did: it may be older.
       for (const [id, subject] of dirtySubjects(state)) ask(id, subject)
@@ -147,7 +201,7 @@ export class Boundary {
           if (finding) findings.push(finding)
         }
       }
-      return findings
+      return { findings, live: passed === 'clean' && coverage === 'live' }
     } finally {
       deadline.cancel()
     }
@@ -214,6 +268,13 @@ export class Boundary {
     return [{ category: 'changes', covered, ...renderChanges(changes, state.unlisted, this.#config.notice) }]
   }
 }
+
+const NOTHING: Outcome = { instructions: [], notices: [], touchesUsed: false }
+
+const isIn =
+  (paths: ReadonlySet<string>) =>
+  (finding: Finding): boolean =>
+    finding.paths.some((path) => paths.has(path))
 
 const word = (version: string) => ({ kind: 'present', version }) as const
 

@@ -9,6 +9,7 @@
  */
 import { inspect } from 'node:util'
 import z from '@deepseek-ai/schemastery'
+import { instructions, type InstructionsConfig, isOff } from './instructions/config.ts'
 
 const count = (min: number, max: number, fallback: number) =>
   z.number().step(1).min(min).max(max).default(fallback)
@@ -112,7 +113,7 @@ const notice = {
   maxSteersPerTurn: count(0, 100, 3).description('Further steps that changes may cause in one turn.'),
 }
 
-const rooms = { watch, notice }
+const rooms = { watch, notice, instructions }
 
 type KeySchema = z<never, unknown>
 type Shape = Record<string, KeySchema>
@@ -126,6 +127,8 @@ export type NoticeConfig = Values<typeof notice>
 export interface LiveWorkspaceConfig {
   readonly watch: WatchConfig
   readonly notice: NoticeConfig
+  /** Settings of `src/instructions`; `false` turns that room off. */
+  readonly instructions: InstructionsConfig | false
 }
 
 /** One wrong setting. `message` names the key, the value and what is allowed. */
@@ -158,6 +161,8 @@ const allowedBy = (schema: KeySchema): string => {
   }
   if (schema.type === 'array') return `a list of strings (${fallback})`
   if (schema.type === 'boolean') return `true or false (${fallback})`
+  if (schema.type === 'string') return `a string (${fallback})`
+  if (schema.meta.min === undefined) return `a number (${fallback})`
   return `a whole number from ${schema.meta.min} to ${schema.meta.max} (${fallback})`
 }
 
@@ -222,6 +227,16 @@ const checkNames = (key: string, values: readonly string[]): void => {
   }
 }
 
+/** The room may be switched off; a budget of nothing, or of no number, switches it off too. */
+const checkInstructions = (raw: unknown): InstructionsConfig | false => {
+  if (raw === false) return false
+  if (isPlainObject(raw) && typeof raw['maxBytes'] === 'number' && isOff({ maxBytes: raw['maxBytes'] })) {
+    checkRoom('instructions', instructions, { ...raw, maxBytes: 1 })
+    return false
+  }
+  return checkRoom('instructions', instructions, raw)
+}
+
 /**
  * Resolve and check a raw configuration.
  * @param raw - what the row, or the settings document, gives; `undefined` and `null` mean "all defaults".
@@ -237,6 +252,7 @@ export const checkConfig = (raw: unknown): LiveWorkspaceConfig => {
   const checked = {
     watch: checkRoom('watch', watch, given['watch']),
     notice: checkRoom('notice', notice, given['notice']),
+    instructions: checkInstructions(given['instructions']),
   }
   const { debounceMs, maxWaitMs, restartDelayMs, maxRestartDelayMs, usePolling, backend } = checked.watch
   if (maxWaitMs < debounceMs) {

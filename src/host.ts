@@ -3,39 +3,26 @@
  *
  * @module dsh-live-workspace/host
  */
-import { lstat } from 'node:fs/promises'
 import type { Context } from '@deepseek-ai/cordis'
 import type { Agent, PreStepDecision } from '@deepseek-ai/dsh-agent'
 import type { FileSystem, FsObservation, FsTarget, FsVersion } from '@deepseek-ai/dsh-fs'
-import { boundContextSummary, createUserMessage, type UserMessage } from '@deepseek-ai/dsh-llm'
+import { resolveDshHome } from '@deepseek-ai/dsh-home-paths'
+import type { UserMessage } from '@deepseek-ai/dsh-llm'
 import type { Session, SessionEvent } from '@deepseek-ai/dsh-session'
 import type { ToolExecution, ToolExecutionResult } from '@deepseek-ai/dsh-tools'
-import { Boundary, type Category, type Notice, type Outcome, settleCovered } from './boundary.ts'
+import { Boundary, type Outcome, settleCovered } from './boundary.ts'
 import type { LiveWorkspaceConfig } from './config.ts'
 import type { ExecutionToken, Seen } from './ledger/ledger.ts'
+import { loggedInstructions, reminderFor } from './history.ts'
+import { InstructionRoom } from './instructions/room.ts'
 import type { Reporter } from './log.ts'
+import { fold, instructionMessage, noticeMessage, pendingMessages } from './messages.ts'
+import { locate } from './place.ts'
 import { Deadline } from './revalidate.ts'
 import { SessionState } from './session.ts'
 import type { WatchRegistry } from './watch/registry.ts'
-import { findRoot } from './watch/root.ts'
 
-/** Value of `source.plugin` in every message of this bundle. */
-export const PLUGIN = 'dsh-live-workspace'
-
-/** Source of a change notice in the session log. */
-export interface NoticeSource {
-  readonly kind: 'plugin'
-  readonly plugin: typeof PLUGIN
-  readonly form: 'notice'
-  /** One line for a person, at most 120 characters. */
-  readonly summary: string
-  readonly category: Category
-}
-
-/** Tools of the host whose results show the model a file. Only used to read logs of earlier runs. */
-const FILE_TOOLS = new Set(['read', 'read_image', 'write', 'edit', 'str_replace_editor'])
-
-/** Those of them that change it. */
+/** Tools of the host that change a file. */
 const WRITING_TOOLS = new Set(['write', 'edit', 'str_replace_editor'])
 
 /** What earlier instances knew of sessions that are still alive, for a reload of the configuration. */
@@ -148,7 +135,17 @@ export class Host {
     const reminder = reminderFor(session)
     if (reminder) state.reminders.add(reminder)
     state.surfaceGeneration = session.surface.replaceGeneration
+    state.loggedInstructions.push(...loggedInstructions(session))
+    state.instructions = this.#newRoom()
+    state.instructions?.recall(state.loggedInstructions.map(({ source }) => source))
     return state
+  }
+
+  #newRoom(): InstructionRoom | undefined {
+    const { config, reporter } = this.#parts
+    if (config.instructions === false) return undefined
+    const report = (problem: string, remedy: string) => reporter.once(problem, remedy)
+    return new InstructionRoom(config.instructions, { dshHome: resolveDshHome(), report })
   }
 
   /** Continue where an earlier instance of the plugin stopped, with what the log says of the time between. */
@@ -159,6 +156,9 @@ export class Host {
     earlier.state.disposed = false
     earlier.state.turn.fresh = true
     this.#states.set(session, earlier.state)
+    // Its settings may be other ones now; what is in force it reads from the log.
+    earlier.state.instructions = this.#newRoom()
+    earlier.state.instructions?.recall(earlier.state.loggedInstructions.map(({ source }) => source))
     for (const event of session.events.slice(earlier.seq)) this.#logged(session, event)
     return earlier.state
   }
@@ -168,13 +168,10 @@ export class Host {
     const fs = this.#fs()
     if (!fs) return
     try {
-      const target = await fs.resolve('.', cwd === undefined ? {} : { cwd })
-      const real = fs.processPath(target)
-      const local = await isLocal(fs, target, real)
-      const root = local ? await findRoot(real, this.#parts.config.watch.rootMarkers) : real
+      const { place, local } = await locate(fs, cwd, this.#parts.config.watch.rootMarkers)
       if (this.#closed || state.disposed) return
-      state.place = { lexical: cwd ?? target.displayPath, real, root }
-      state.reader = this.#parts.registry.join(root, local)
+      state.place = place
+      state.reader = this.#parts.registry.join(place.root, local)
       state.indexAll(fs)
     } catch (error) {
       this.#parts.reporter.contained(`finding the workspace of ${cwd ?? 'a session without a cwd'}`, error)
@@ -270,6 +267,9 @@ export class Host {
         state.doubt(state.ledger.turnEnded())
         return
       case 'user/message':
+        if (event.data.source.kind === 'agent-instructions') {
+          state.loggedInstructions.push({ seq: event.seq, source: event.data.source })
+        }
         settleCovered(state, state.receipts.settle(String(event.data.id), event.seq))
         if (typeof event.surfaceOp === 'object' && state.ledger.size > 0) state.reminders.add('compaction')
         return
@@ -290,9 +290,11 @@ export class Host {
       if (decision.messages.length === 0 && (step === 1 || state.turn.stopping)) return decision
       const waiting = new Set([...decision.messages, ...pendingMessages(agent)].map(({ id }) => String(id)))
       state.receipts.withdrawExcept((id) => waiting.has(id))
-      const { notices } = await this.#examine(state, agent, signal, false)
-      if (this.#closed || state.disposed || signal.aborted || notices.length === 0) return decision
-      const messages = notices.map((notice) => this.#issue(state, notice))
+      const sources = decision.messages.map(({ source }) => source)
+      const outcome = await this.#examine(state, agent, signal, sources)
+      if (this.#closed || state.disposed || signal.aborted) return decision
+      const messages = this.#issue(state, outcome)
+      if (messages.length === 0) return decision
       return { kind: 'enter', messages: fold(decision.messages, payload.messages, messages) }
     } catch (error) {
       this.#parts.reporter.contained('preparing a notice', error)
@@ -310,7 +312,8 @@ export class Host {
       if (agent.inbox.nextStep.length > 0) return
       const waiting = new Set(pendingMessages(agent).map(({ id }) => String(id)))
       state.receipts.withdrawExcept((id) => waiting.has(id))
-      const { notices, touchesUsed } = await this.#examine(state, agent, signal, true)
+      const outcome = await this.#examine(state, agent, signal, undefined)
+      const { notices, touchesUsed } = outcome
       if (notices.length === 0) return
       const mayForOthers = turnStopScope === 'workspace' && !state.turn.steeredForOthers
       if (!touchesUsed && !mayForOthers) return
@@ -318,7 +321,7 @@ export class Host {
       if (this.#closed || state.disposed || signal.aborted || agent.inbox.nextStep.length > 0) return
       state.turn.steers += 1
       if (!touchesUsed) state.turn.steeredForOthers = true
-      for (const notice of notices) agent.steer(this.#issue(state, notice))
+      for (const message of this.#issue(state, outcome)) agent.steer(message)
     } catch (error) {
       this.#parts.reporter.contained('the check before the end of a turn', error)
     }
@@ -328,17 +331,19 @@ export class Host {
     state: SessionState,
     agent: Agent,
     signal: AbortSignal,
-    turnEnds: boolean,
+    entering: readonly unknown[] | undefined,
   ): Promise<Outcome> {
-    if (!this.#fs()) return { notices: [], touchesUsed: false }
+    const fs = this.#fs()
+    if (!fs) return { instructions: [], notices: [], touchesUsed: false }
     await this.#attached(state, agent, signal)
     const { surface } = agent.session
     const surfaceMoved = surface.replaceGeneration !== state.surfaceGeneration
     state.surfaceGeneration = surface.replaceGeneration
     let nodes: ReadonlySet<number> | undefined
     const outcome = await this.#boundary.examine(state, {
+      fs,
       signal,
-      turnEnds,
+      entering,
       surfaceMoved,
       visible: (seq) => (nodes ??= new Set(surface.nodes)).has(seq),
       renewGuard: (target, version) => this.#renewGuard(agent, target, version),
@@ -365,55 +370,20 @@ export class Host {
     if (!deadline.expired) this.#attaching.delete(state)
   }
 
-  #issue(state: SessionState, notice: Notice): UserMessage {
-    const source: NoticeSource = {
-      kind: 'plugin',
-      plugin: PLUGIN,
-      form: 'notice',
-      summary: boundContextSummary(notice.summary),
-      category: notice.category,
-    }
-    const message = createUserMessage({ content: [{ type: 'text', text: notice.text }], source })
-    state.receipts.issue(String(message.id), notice.covered)
-    return message
+  /** Messages of an outcome, each with its receipt. */
+  #issue(state: SessionState, { instructions, notices }: Outcome): UserMessage[] {
+    return [
+      ...instructions.map(({ text, source, covered }) => ({
+        message: instructionMessage(text, source),
+        covered,
+      })),
+      ...notices.map((notice) => ({ message: noticeMessage(notice), covered: notice.covered })),
+    ].map(({ message, covered }) => {
+      state.receipts.issue(String(message.id), covered)
+      return message
+    })
   }
 }
 
 /** Tokens are symbols today and opaque by contract. */
 const tokenOf = (token: ToolExecution['token']): ExecutionToken => token
-
-const pendingMessages = ({ inbox }: Agent): readonly UserMessage[] => [...inbox.nextStep, ...inbox.nextTurn]
-
-/** Insert after the last claimed message, and after instructions, so that notices follow them. */
-const fold = (
-  batch: readonly UserMessage[],
-  claimed: readonly UserMessage[],
-  messages: readonly UserMessage[],
-): UserMessage[] => {
-  const at = batch.findLastIndex(
-    (message) => claimed.includes(message) || (message.source.kind as string) === 'agent-instructions',
-  )
-  return batch.toSpliced(at + 1, 0, ...messages)
-}
-
-/** Which reminder a session needs whose file results nobody of us has followed. */
-const reminderFor = (session: Session): 'resume' | 'activation' | undefined => {
-  const calls = new Set<string>()
-  let latest = -1
-  for (const event of session.events) {
-    if (event.type === 'tool/call' && FILE_TOOLS.has(event.data.name)) calls.add(String(event.data.callId))
-    if (event.type !== 'tool/result' || !calls.has(String(event.data.message.source.callId))) continue
-    if (event.data.message.content[0].isError !== true) latest = event.seq
-  }
-  if (latest < 0) return undefined
-  return latest < session.firstLiveSeq ? 'resume' : 'activation'
-}
-
-/** Whether what the service shows of a directory is what this machine's disk holds. */
-const isLocal = async (fs: FileSystem, target: FsTarget, path: string): Promise<boolean> => {
-  const here = await lstat(path, { bigint: true }).catch(() => undefined)
-  if (!here?.isDirectory()) return false
-  const there = await fs.stat(target)
-  // Local versions carry the inode; another provider's token only has it by accident.
-  return there?.type === 'directory' && String(there.version).includes(`:${here.ino}:`)
-}

@@ -12,7 +12,8 @@ import { chokidarBackend } from './watch/chokidar.ts'
 import { WatchRegistry } from './watch/registry.ts'
 
 export { Config, type LiveWorkspaceConfig } from './config.ts'
-export type { NoticeSource } from './host.ts'
+export type { InstructionSource } from './instructions/protocol.ts'
+export type { NoticeSource } from './messages.ts'
 
 /** Name of the plugin in the host's diagnostics. */
 export const name = 'live-workspace'

@@ -16,6 +16,8 @@ export interface Finding {
   readonly key: string
   /** The path as the model knows it. */
   readonly path: string
+  /** Every absolute path under which it was met. */
+  readonly paths: readonly string[]
   /** The committed observation, for a target that the session has used. */
   readonly used: LedgerEntry<FsTarget> | undefined
   readonly action: Action
@@ -75,6 +77,9 @@ export const judge = (
   const finding = (action: Action, toldKey: string, now: Now): Finding => ({
     key,
     path: state.shown(used?.target.displayPath ?? asked ?? key),
+    paths: [key, asked, used?.target.displayPath, ...subject.waiting.map(({ path }) => path)].filter(
+      (path) => path !== undefined,
+    ),
     used,
     action,
     comparison,

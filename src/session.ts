@@ -5,6 +5,8 @@
  */
 import { join, relative } from 'node:path'
 import type { FileSystem, FsTarget } from '@deepseek-ai/dsh-fs'
+import type { LoggedInstructions } from './history.ts'
+import type { InstructionRoom } from './instructions/room.ts'
 import { ContentShelf } from './ledger/content.ts'
 import { Ledger, type LedgerEntry } from './ledger/ledger.ts'
 import { type Covered, Receipts } from './ledger/receipts.ts'
@@ -13,6 +15,7 @@ import type { WatchFault } from './watch/contract.ts'
 import type { JournalSlice } from './watch/journal.ts'
 import type { RootReader } from './watch/registry.ts'
 import { isWithin } from './watch/root.ts'
+import type { Coverage } from './watch/coverage.ts'
 
 /** Where a session works. */
 export interface Place {
@@ -75,6 +78,14 @@ export class SessionState {
   readonly turn: TurnState = { steers: 0, steeredForOthers: false, stopping: false, fresh: true }
   place: Place | undefined
   reader: RootReader | undefined
+  /** Instruction files, unless that room is off. */
+  instructions: InstructionRoom | undefined
+  /** Whether everything that instructions depend on is followed. */
+  followsInstructions = false
+  /** Messages of the instruction protocol in the log, visible or not. */
+  readonly loggedInstructions: LoggedInstructions[] = []
+  /** Coverage at the last boundary. */
+  lastCoverage: Coverage['kind'] | undefined
   /** The fault that the model was told about last. */
   toldFault: WatchFault['code'] | undefined
   /** Changed paths that the journal has dropped: all that can be told of them is that they exist. */
@@ -111,6 +122,7 @@ export class SessionState {
     for (const entry of entries) {
       this.receipts.forget(entry.key)
       this.toldDigests.delete(entry.key)
+      this.instructions?.touch(entry.target.displayPath)
       this.#index(entry, fs)
     }
   }
@@ -165,7 +177,11 @@ export class SessionState {
 
   /** Merge a slice of the journal. @param most - pending paths kept. */
   absorb(slice: JournalSlice, most: number): void {
+    if (slice.everything) this.instructions?.suspectAll()
     for (const { path, seq, existed } of slice.paths) {
+      this.instructions?.suspect(path)
+      // Followed for instructions alone: no business of a change notice.
+      if (this.place && !isWithin(this.place.root, path) && !this.entryAt(path)) continue
       const known = this.pending.get(path)
       // Whether it was there before the first of several events is what counts.
       this.pending.set(path, { seq, existed: known ? known.existed : existed })

@@ -31,11 +31,21 @@ export interface Choice {
 const firstOf = (names: readonly string[], factOf: (name: string) => Fact | undefined): string | undefined =>
   names.find((name) => factOf(name)?.kind !== 'absent')
 
+/** Whether a file in force cannot be read, and may be readable again without having changed. */
+export const isFailing = (key: string, facts: ReadonlyMap<string, Fact>, standing: Standing): boolean => {
+  const fact = facts.get(key)
+  return standing.inForce(key) !== undefined && fact?.kind === 'refused' && fact.version === undefined
+}
+
+/**
+ * @param superseding - the baseline is about to be replaced: files of its directories that are refused
+ *   for what they are do not hold back the others.
+ */
 export const choose = (
   directories: readonly Directory[],
   facts: ReadonlyMap<string, Fact>,
   standing: Standing,
-  selection: 'distinct' | 'first',
+  { selection, superseding }: { readonly selection: 'distinct' | 'first'; readonly superseding: boolean },
 ): Choice => {
   const applying = new Map<string, { scope: Scope; fact: Loaded }>()
   const verdicts = new Map<string, Verdict>()
@@ -46,7 +56,11 @@ export const choose = (
     const scopes = scopesOf(directory)
     const byName = new Map(scopes.map((scope) => [scope.name, scope]))
     const factOf = (name: string) => facts.get(byName.get(name)?.key ?? '')
-    const held = scopes.some(({ key }) => standing.inForce(key) && facts.get(key)?.kind === 'refused')
+    const held = scopes.some(({ key }) =>
+      superseding && directory.chain
+        ? isFailing(key, facts, standing)
+        : standing.inForce(key) && facts.get(key)?.kind === 'refused',
+    )
     const firsts = new Set(directory.groups.map((names) => firstOf(names, factOf)))
     const contents = new Map<string, string>()
 
@@ -71,7 +85,8 @@ export const choose = (
       verdicts.set(scope.key, verdict)
       if (fact?.kind !== 'loaded') continue
       if (verdict.kind === 'applies') applying.set(scope.key, { scope, fact })
-      if (verdict.kind !== 'applies' && verdict.kind !== 'held') continue
+      // A held file counts as far as it is in force: its text is what the model has.
+      if (verdict.kind !== 'applies' && !(verdict.kind === 'held' && standing.inForce(scope.key))) continue
       if (!contents.has(fact.trimmed)) contents.set(fact.trimmed, scope.key)
       if (!holders.has(fact.identity)) holders.set(fact.identity, scope.key)
     }

@@ -138,11 +138,11 @@ const readStream = async (
   let size = 0
   try {
     for (;;) {
-      const { done, value } = await unlessAborted(iterator.next(), signal)
-      if (done) return { text }
-      size += bytesOf(value)
+      const step: IteratorResult<string, unknown> = await unlessAborted(iterator.next(), signal)
+      if (step.done === true) return { text }
+      size += bytesOf(step.value)
       if (size > most) return { over: size }
-      text += value
+      text += step.value
     }
   } finally {
     // Nobody waits for a stream that is not read to its end.

@@ -26,6 +26,12 @@ export const compactionReminder: RenderedNotice = notice(
   'conversation compacted',
 )
 
+/** A turn is about to end while its instructions have changed; their text comes with the next request. */
+export const instructionsChangedNotice: RenderedNotice = notice(
+  'Instruction files of this workspace changed; what applies now follows.',
+  'instruction files changed',
+)
+
 /** Changes may be missed from now on. */
 export const degradedNotice = (fault: WatchFault): RenderedNotice =>
   notice(

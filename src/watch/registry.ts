@@ -10,6 +10,7 @@ import type { BackendFactory, BarrierOutcome, WatchBackend, WatchFault, WatchSin
 import { type Coverage, nextCoverage, restartDelay } from './coverage.ts'
 import { faultOf, ROOT_LOST } from './faults.ts'
 import { Journal, type JournalSlice } from './journal.ts'
+import { type FollowRequest, OutsideWatches } from './outside.ts'
 import { isWithin } from './root.ts'
 
 /** What the registry needs from its surroundings. */
@@ -30,6 +31,10 @@ export interface RootReader {
   readonly backend: { readonly name: string; readonly watchedDirectories: number } | undefined
   /** Whether events of this path reach the journal while coverage is live. */
   covers(path: string): boolean
+  /** Whether a path is neither watched nor reported. */
+  ignores(path: string): boolean
+  /** Follow names elsewhere too; see {@link OutsideWatches.follow}. */
+  follow(request: FollowRequest): { added: boolean; complete: boolean }
   /** Wait for the events from before this call. Never rejects. */
   barrier(limitMs: number, signal: AbortSignal): Promise<BarrierOutcome>
   /** Take what was invalidated since the last call. */
@@ -46,6 +51,7 @@ class RootWatch {
   readonly #options: RegistryOptions
   readonly #journal: Journal
   readonly #cursors = new Map<object, number>()
+  readonly #outside: OutsideWatches
   #coverage: Coverage
   #backend: WatchBackend | undefined
   #closing: Promise<void> = Promise.resolve()
@@ -59,6 +65,7 @@ class RootWatch {
     this.#options = options
     // Microseconds: more than there will be events, so that a later journal's numbers are higher.
     this.#journal = new Journal(options.config.maxJournalPaths, Math.floor(performance.now() * 1_000))
+    this.#outside = new OutsideWatches(options.detached, (path) => this.#journal.note(path, undefined))
     this.#coverage = options.config.backend === 'off' ? { kind: 'off' } : { kind: 'starting' }
     if (!local) this.#coverage = { kind: 'remote' }
     if (this.#coverage.kind !== 'starting') return
@@ -99,6 +106,10 @@ class RootWatch {
     this.#cursors.delete(reader)
   }
 
+  follow(request: FollowRequest): { added: boolean; complete: boolean } {
+    return this.#outside.follow(request, (path) => isWithin(this.root, path) && !this.ignored(path))
+  }
+
   async barrier(limitMs: number, signal: AbortSignal): Promise<BarrierOutcome> {
     return (await this.#backend?.barrier(limitMs, signal)) ?? 'unclean'
   }
@@ -106,6 +117,7 @@ class RootWatch {
   async close(): Promise<void> {
     this.#closed = true
     clearTimeout(this.#restart)
+    this.#outside.close()
     this.#stop()
     await this.#closing
   }
@@ -243,6 +255,8 @@ export class WatchRegistry {
         return watch.backend
       },
       covers: (path) => isWithin(root, path) && !watch.ignored(path),
+      ignores: (path) => isWithin(root, path) && watch.ignored(path),
+      follow: (request) => watch.follow(request),
       barrier: (limitMs, signal) => watch.barrier(limitMs, signal),
       read: () => watch.read(id),
       leave: async () => {

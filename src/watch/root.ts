@@ -5,7 +5,7 @@
  */
 import { lstat, realpath } from 'node:fs/promises'
 import { homedir } from 'node:os'
-import { dirname, join, parse } from 'node:path'
+import { dirname, join, parse, sep } from 'node:path'
 import { codeOf } from '../errors.ts'
 
 const has = async (directory: string, marker: string): Promise<boolean> => {
@@ -43,4 +43,4 @@ export const findRoot = async (cwd: string, markers: readonly string[]): Promise
 
 /** Whether `path` is `directory` or lies below it. Both absolute and real. */
 export const isWithin = (directory: string, path: string): boolean =>
-  path === directory || path.startsWith(directory.endsWith('/') ? directory : `${directory}/`)
+  path === directory || path.startsWith(directory.endsWith(sep) ? directory : directory + sep)

@@ -16,7 +16,7 @@ import { paces, type QuietResult, runQuiet, sweeps } from './quiet.ts'
 import { Somebody } from './somebody.ts'
 import { growTree, shuffled } from './tree.ts'
 import { type Block, runTrials } from './trials.ts'
-import { modeNames, modes } from './watching.ts'
+import { config, modeNames, modes } from './watching.ts'
 
 const { values: given } = parseArgs({ options: { quick: { type: 'boolean', default: false } } })
 const { quick } = given
@@ -44,6 +44,8 @@ const targets = { insideMs: 3, fullMs: 15, timesBelowDebounce: 20 }
 const checkout = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
 const resultFile = join(checkout, 'bench-results', 'latest.json')
 const startedAt = performance.now()
+
+const MISSES_SHOWN = 10
 
 const heading = (text: string): void => console.log(`\n${text}\n`)
 const verdict = (met: boolean): string => (met ? 'met' : 'NOT MET')
@@ -96,7 +98,7 @@ const printBlocks = (blocks: readonly Block[]): void => {
   for (const { mode, load, misses, cutShort } of blocks) {
     if (cutShort) console.log(`\n  ${modeNames[mode]}, ${load}: stopped early, its time was up.`)
     if (mode !== 'cookie') continue
-    for (const miss of misses) {
+    for (const miss of misses.slice(0, MISSES_SHOWN)) {
       console.log(
         `\n  MISSED (${load}) ${miss.operation}, trial ${miss.trial}, ${miss.outcome} after ${miss.waitedMs} ms, ` +
           `directory ${miss.ageMs} ms old, ${miss.cameLater ? 'named' : 'not named'} within 300 ms: ${miss.paths.join(', ')}`,
@@ -222,7 +224,9 @@ const measure = async (scratch: string): Promise<boolean> => {
   faults.push(...quiet.faults)
   printQuiet(quiet)
 
-  heading(`3. The boundary right after a git checkout of ${CHECKOUT_FILES} files.`)
+  heading(
+    `3. The boundary right after a git checkout of ${CHECKOUT_FILES} files; it may wait ${config.watch.maxWaitMs} ms.`,
+  )
   const plan: CheckoutPlan = { root, files, changed: CHECKOUT_FILES, runs: amounts.checkouts }
   const changed = makeBranches(plan)
   const checkouts: CheckoutRun[] = []

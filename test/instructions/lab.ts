@@ -1,6 +1,3 @@
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
 import { Context } from '@deepseek-ai/cordis'
 import { type Agent, AgentRegistry } from '@deepseek-ai/dsh-agent'
 import { AgentLoop } from '@deepseek-ai/dsh-agent-loop'
@@ -17,34 +14,6 @@ import { type Session, type SessionEvent, SessionId, SessionStore } from '@deeps
 import { SystemPrompt } from '@deepseek-ai/dsh-system-prompt'
 import * as fsTools from '@deepseek-ai/dsh-tool-fs'
 import { ToolRuntime } from '@deepseek-ai/dsh-tools'
-
-/** A directory of its own for one test: `project` is a workspace, `home` a harness home. */
-export interface Sandbox {
-  readonly base: string
-  readonly project: string
-  readonly home: string
-  write(path: string, text: string): void
-  remove(): void
-}
-
-export const makeSandbox = (): Sandbox => {
-  const base = realpathSync(mkdtempSync(join(tmpdir(), 'instructions-')))
-  const project = join(base, 'project')
-  const home = join(base, 'home')
-  mkdirSync(join(project, '.git'), { recursive: true })
-  mkdirSync(home)
-  return {
-    base,
-    project,
-    home,
-    write: (path, text) => {
-      const file = join(project, path)
-      mkdirSync(dirname(file), { recursive: true })
-      writeFileSync(file, text)
-    },
-    remove: () => rmSync(base, { recursive: true, force: true }),
-  }
-}
 
 /** What the model does in one request. */
 export type Move = string | { readonly tool: string; readonly args: Record<string, unknown> }
@@ -137,7 +106,9 @@ export class Lab {
   async turn(...script: Script): Promise<Told[]> {
     const from = this.session.events.length
     this.#adapter.moves = [...script]
-    this.agent.followup(createUserMessage({ content: [{ type: 'text', text: 'go' }], source: { kind: 'user' } }))
+    this.agent.followup(
+      createUserMessage({ content: [{ type: 'text', text: 'go' }], source: { kind: 'user' } }),
+    )
     await this.agent.whenIdle()
     return this.told(from)
   }

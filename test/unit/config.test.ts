@@ -4,7 +4,7 @@ import { checkConfig, Config, ConfigError } from '../../src/config.ts'
 type Settings = Readonly<Record<string, unknown>>
 
 interface NumberKey {
-  readonly room: 'watch' | 'notice'
+  readonly room: 'watch' | 'notice' | 'instructions'
   readonly key: string
   readonly min: number
   readonly max: number
@@ -13,6 +13,8 @@ interface NumberKey {
 }
 
 const numberKeys: readonly NumberKey[] = [
+  { room: 'instructions', key: 'maxSourceBytes', min: 1, max: 1_073_741_824 },
+  { room: 'instructions', key: 'maxPassBytes', min: 1, max: 1_073_741_824 },
   { room: 'watch', key: 'debounceMs', min: 0, max: 60_000, beside: { maxWaitMs: 60_000 } },
   { room: 'watch', key: 'maxWaitMs', min: 1, max: 60_000, beside: { debounceMs: 0 } },
   { room: 'watch', key: 'pollIntervalMs', min: 10, max: 600_000 },
@@ -37,12 +39,23 @@ const numberKeys: readonly NumberKey[] = [
 const choiceKeys = [
   { room: 'watch', key: 'backend', values: ['auto', 'chokidar', 'polling', 'off'] },
   { room: 'notice', key: 'turnStopScope', values: ['workspace', 'session'] },
+  { room: 'instructions', key: 'candidateSelection', values: ['distinct', 'first'] },
 ] as const
 
 const switchKeys = [
   { room: 'watch', key: 'usePolling' },
   { room: 'notice', key: 'verifyAtTurnStop' },
+  { room: 'instructions', key: 'loadIgnoredDirectories' },
   { room: 'notice', key: 'showHunks' },
+] as const
+
+const listKeys = [
+  { room: 'instructions', key: 'projectRootMarkers' },
+  { room: 'instructions', key: 'instructionFileCandidates' },
+  { room: 'instructions', key: 'localInstructionFileCandidates' },
+  { room: 'watch', key: 'ignoredDirectories' },
+  { room: 'watch', key: 'rootMarkers' },
+  { room: 'notice', key: 'secretFiles' },
 ] as const
 
 const nameListKeys = ['ignoredDirectories', 'rootMarkers'] as const
@@ -80,6 +93,17 @@ const defaults = {
     turnStopScope: 'workspace',
     maxSteersPerTurn: 3,
   },
+  instructions: {
+    dshHome: '',
+    projectRootMarkers: ['.git'],
+    maxBytes: 65_536,
+    maxSourceBytes: 1_048_576,
+    maxPassBytes: 8_388_608,
+    instructionFileCandidates: ['AGENTS.md', 'CLAUDE.md'],
+    localInstructionFileCandidates: ['AGENTS.local.md', 'CLAUDE.local.md'],
+    candidateSelection: 'distinct',
+    loadIgnoredDirectories: false,
+  },
 }
 
 /** The message with which a configuration is turned down. */
@@ -107,17 +131,21 @@ describe('defaults', () => {
   )
 
   it('cover every key that these tests know, and no other', () => {
-    const tested = [...numberKeys, ...choiceKeys, ...switchKeys].map(({ room, key }) => `${room}.${key}`)
+    const keys = [...numberKeys, ...choiceKeys, ...switchKeys, ...listKeys]
+    const tested = keys.map(({ room, key }) => `${room}.${key}`)
+    // The two with rules of their own.
+    tested.push('instructions.dshHome', 'instructions.maxBytes')
     const known = Object.entries(defaults).flatMap(([room, keys]) =>
       Object.keys(keys).map((key) => `${room}.${key}`),
     )
-    expect([...tested, ...nameListKeys.map((key) => `watch.${key}`)].toSorted()).toEqual(known.toSorted())
+    expect(tested.toSorted()).toEqual(known.toSorted())
   })
 
   it('are kept for the keys that are not given', () => {
     expect(checkConfig({ watch: { debounceMs: 10 }, notice: { statConcurrency: 4 } })).toEqual({
       watch: { ...defaults.watch, debounceMs: 10 },
       notice: { ...defaults.notice, statConcurrency: 4 },
+      instructions: defaults.instructions,
     })
   })
 
@@ -152,6 +180,27 @@ describe.each(numberKeys)('$key of $room', ({ room, key, min, max, beside }) => 
   })
 })
 
+describe('the instructions room', () => {
+  it.each([false, { maxBytes: 0 }, { maxBytes: -1 }, { maxBytes: NaN }, { maxBytes: Infinity }])(
+    'is off with %j',
+    (instructions) => {
+      expect(checkConfig({ instructions }).instructions).toBe(false)
+    },
+  )
+
+  it.each([true, null, 'off', [], 0])('rejects %j, which is no group of settings', (instructions) => {
+    expect(rejection({ instructions })).toContain('instructions is ')
+  })
+
+  it.each([null, '65536', true])('rejects %j as maxBytes', (maxBytes) => {
+    expect(rejection({ instructions: { maxBytes } })).toContain('instructions.maxBytes is ')
+  })
+
+  it('does not let another fault pass because it is off', () => {
+    expect(rejection({ instructions: { maxBytes: 0, maxSourceBytes: 0 } })).toContain('maxSourceBytes')
+  })
+})
+
 describe.each(choiceKeys)('$key of $room', ({ room, key, values }) => {
   it.each(['native', '', 'AUTO', 1, true, null, NaN, ['auto'], {}])('rejects %j', (value) => {
     const message = rejection({ [room]: { [key]: value } })
@@ -176,7 +225,7 @@ describe.each(switchKeys)('$key of $room', ({ room, key }) => {
   })
 })
 
-describe.each(nameListKeys)('watch.%s', (key) => {
+describe.each(listKeys)('$key of $room', ({ room, key }) => {
   it.each([
     ['dist'],
     [['dist', 1]],
@@ -187,11 +236,18 @@ describe.each(nameListKeys)('watch.%s', (key) => {
     [NaN],
     [7],
   ])('rejects %j, which is no list of strings', (value) => {
-    const message = rejection({ watch: { [key]: value } })
-    expect(message).toContain(`watch.${key} is `)
+    const message = rejection({ [room]: { [key]: value } })
+    expect(message).toContain(`${room}.${key} is `)
     expect(message).toContain('a list of strings')
   })
 
+  it('takes strings, also none', () => {
+    for (const strings of [[], ['dist'], ['a', 'b']])
+      expect(resolved(room, { [key]: strings })[key]).toEqual(strings)
+  })
+})
+
+describe.each(nameListKeys)('watch.%s', (key) => {
   it.each(['', '.', '..', 'a/b', '/a', 'a\\b', 'a\0b'])('rejects %j, which is no name', (name) => {
     const message = rejection({ watch: { [key]: ['dist', name] } })
     expect(message).toContain(`watch.${key} is ${JSON.stringify(name)}`)
@@ -258,11 +314,14 @@ describe('unknown keys', () => {
     expect(rejection({ watch: { nothing: undefined } })).toContain('watch.nothing (unknown key)')
   })
 
-  it.each([...numberKeys, ...choiceKeys, ...switchKeys])('$key without its room names $room', (each) => {
-    expect(rejection({ [each.key]: 75 })).toContain(
-      `it belongs into the room "${each.room}": ${each.room}.${each.key}`,
-    )
-  })
+  it.each([...numberKeys, ...choiceKeys, ...switchKeys, ...listKeys])(
+    '$key without its room names $room',
+    (each) => {
+      expect(rejection({ [each.key]: 75 })).toContain(
+        `it belongs into the room "${each.room}": ${each.room}.${each.key}`,
+      )
+    },
+  )
 
   it('of another room are unknown', () => {
     expect(rejection({ watch: { maxNoticePaths: 5 } })).toContain('watch.maxNoticePaths (unknown key)')
