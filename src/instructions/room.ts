@@ -43,7 +43,7 @@ export class InstructionRoom {
   /** Directories that were touched and are not looked at yet, by the path that was given. */
   readonly #touched = new Set<string>()
   readonly #learned = new Set<string>()
-  /** Scopes of messages that the model cannot see any more. */
+  /** Scopes that the log speaks of. */
   readonly #recalled = new Set<string>()
   #everythingInDoubt = true
   #placeInDoubt = true
@@ -77,13 +77,11 @@ export class InstructionRoom {
   }
 
   /**
-   * Learn from the whole log of a session what was in force before a compaction.
-   * @param sources - sources of all its user messages, visible or not.
+   * Learn from the whole log of a session which directories it has reached.
+   * @param sources - sources of all its user messages, also of those that the model cannot see any more.
    */
   recall(sources: readonly unknown[]): void {
-    for (const [key, word] of new Standing(sources).words) {
-      if (word.digest !== undefined) this.#recalled.add(key)
-    }
+    for (const key of new Standing(sources).words.keys()) this.#recalled.add(key)
   }
 
   /** What has to be watched, as far as it is known. */

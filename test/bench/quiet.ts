@@ -137,7 +137,8 @@ const boundaryOf = async (ctx: Context, { root, used }: QuietPlan, { reader }: W
     state.turn.fresh = sweep === 'full sweep'
     const { notices } = await boundary.examine(state, {
       signal: never,
-      turnEnds: false,
+      fs,
+      entering: [],
       visible: () => true,
       surfaceMoved: false,
       renewGuard: () => undefined,

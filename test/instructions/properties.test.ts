@@ -80,7 +80,7 @@ class Model {
     this.#force.clear()
   }
 
-  /** Another process does not know directories of which nothing visible speaks. */
+  /** Another process does not know directories of which the log does not speak. */
   forgetUnmentioned(mentioned: ReadonlySet<string>): void {
     for (const directory of DIRECTORIES) {
       if ((CHAIN as readonly string[]).includes(directory)) continue
@@ -127,6 +127,7 @@ const run = async (moves: readonly Move[], live: boolean): Promise<void> => {
     },
   )
   const model = new Model()
+  const log: unknown[] = []
   const inForce = () => {
     const { words } = new Standing(talk.visible.map(({ source }) => source))
     return new Map(
@@ -135,6 +136,7 @@ const run = async (moves: readonly Move[], live: boolean): Promise<void> => {
   }
   const step = async () => {
     const told = await talk.step()
+    log.push(...told.map(({ source }) => source))
     for (const { source } of told) expect(source.baseline === true || source.changes.length > 0).toBe(true)
     expect(Object.fromEntries(inForce())).toEqual(Object.fromEntries(model.settle()))
     // The same state is never told twice.
@@ -177,7 +179,8 @@ const run = async (moves: readonly Move[], live: boolean): Promise<void> => {
         // What was touched and not looked at is lost with the process.
         await step()
         talk.resume()
-        model.forgetUnmentioned(new Set(new Standing(talk.visible.map(({ source }) => source)).words.keys()))
+        talk.room.recall(log)
+        model.forgetUnmentioned(new Set(new Standing(log).words.keys()))
         break
       }
       case 'lose':
@@ -210,7 +213,7 @@ describe('after each boundary, what is in force', () => {
       fc.asyncProperty(fc.array(move, { minLength: 5, maxLength: 40, size: 'max' }), async (moves) =>
         run(moves, live),
       ),
-      { numRuns: 60 },
+      { numRuns: 1000 },
     )
   })
 
@@ -234,7 +237,7 @@ describe('after each boundary, what is in force', () => {
           expect(talk.room.inForce().map(({ state }) => state)).toEqual(texts.map(() => 'in-force'))
         },
       ),
-      { numRuns: 60 },
+      { numRuns: 1000 },
     )
   })
 

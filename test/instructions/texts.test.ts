@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Block, fit } from '../../src/instructions/budget.ts'
 import { fingerprint, parseScope, readSource } from '../../src/instructions/protocol.ts'

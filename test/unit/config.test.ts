@@ -118,8 +118,8 @@ const rejection = (raw: unknown): string => {
 }
 
 const resolved = (room: string, settings: Settings): Settings => {
-  const config: Readonly<Record<string, Settings>> = { ...checkConfig({ [room]: settings }) }
-  return config[room] ?? {}
+  const found = new Map<string, object | false>(Object.entries(checkConfig({ [room]: settings }))).get(room)
+  return { ...found }
 }
 
 describe('defaults', () => {
