@@ -140,7 +140,7 @@ export class Boundary {
       visible: state.loggedInstructions.filter(({ seq }) => moment.visible(seq)).map(({ source }) => source),
       entering: moment.entering,
       live: live && state.followsInstructions,
-      ignored: (path) => reader?.ignores(path) ?? false,
+      ignored: (path) => reader?.ignores(path, true) ?? false,
     })
     const followed = reader?.follow(room.followed())
     // What is followed only from now on may have changed just before.

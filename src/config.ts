@@ -30,6 +30,10 @@ const watch = {
   ignoredDirectories: names(['.git', 'node_modules']).description(
     'Names of directories that are neither watched nor reported, at any depth.',
   ),
+  respectGitignore: z
+    .boolean()
+    .default(true)
+    .description('Whether files that git ignores go unmentioned, unless a session has used them.'),
   rootMarkers: names(['.git']).description('Names whose presence makes a directory the root of a workspace.'),
   sweepBudget: count(0, 1_000_000, 64).description(
     'Used files checked at a boundary inside a turn while the watcher is live.',

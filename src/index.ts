@@ -4,7 +4,10 @@
  * @module dsh-live-workspace
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { realpathSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Context } from '@deepseek-ai/cordis'
+import { resolveDshHome } from '@deepseek-ai/dsh-home-paths'
 import type { LiveWorkspaceConfig } from './config.ts'
 import { Host } from './host.ts'
 import { Reporter } from './log.ts'
@@ -34,9 +37,22 @@ export const apply = (ctx: Context, config: LiveWorkspaceConfig): void => {
     config: config.watch,
     backend: chokidarBackend,
     detached,
+    ownPaths: ownPaths(),
     report: (root, { reason, detail, remedy }) => reporter.once(`${reason} (${detail ?? root})`, remedy),
   })
   const host = new Host(ctx, { config, registry, reporter })
   ctx.effect(() => () => host.close(), 'live-workspace: sessions and watchers')
   host.start()
+}
+
+/** Where the harness writes while it runs: nothing there is ever news to a session. */
+const ownPaths = (): string[] => {
+  const home = resolveDshHome()
+  try {
+    const real = realpathSync(home)
+    return [real, join(real, 'sessions')]
+  } catch {
+    // It is not there yet; it will have no link on its way then.
+    return [home, join(home, 'sessions')]
+  }
 }

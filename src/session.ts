@@ -180,8 +180,7 @@ export class SessionState {
     if (slice.everything) this.instructions?.suspectAll()
     for (const { path, seq, existed } of slice.paths) {
       this.instructions?.suspect(path)
-      // Followed for instructions alone: no business of a change notice.
-      if (this.place && !isWithin(this.place.root, path) && !this.entryAt(path)) continue
+      if (!this.entryAt(path) && this.#isNoNews(path)) continue
       const known = this.pending.get(path)
       // Whether it was there before the first of several events is what counts.
       this.pending.set(path, { seq, existed: known ? known.existed : existed })
@@ -193,6 +192,12 @@ export class SessionState {
       this.unlisted += 1
     }
     this.unlisted += slice.dropped
+  }
+
+  /** Followed for instructions alone, or silent by the rules of the root. */
+  #isNoNews(path: string): boolean {
+    if (this.place && !isWithin(this.place.root, path)) return true
+    return this.reader?.ignores(path, false) ?? false
   }
 
   /** A pending path is settled as of `seq`; a newer event for it stays. */

@@ -342,8 +342,12 @@ export class GitIgnore {
   ignores(path: string, isDirectory: boolean): boolean {
     const inside = this.#inside(path)
     if (inside === undefined || inside === '') return false
-    const parent = this.#directory(parentOf(inside))
-    return parent.ignored || isIgnored(parent.rules, inside, isDirectory)
+    // A path that no system would accept can be too much for the stack.
+    const ignored = attempt(() => {
+      const parent = this.#directory(parentOf(inside))
+      return parent.ignored || isIgnored(parent.rules, inside, isDirectory)
+    })
+    return ignored ?? false
   }
 
   /** Whether another work tree starts at this directory below the root: a submodule, a clone, a worktree. */

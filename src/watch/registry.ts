@@ -4,7 +4,6 @@
  * @module dsh-live-workspace/watch/registry
  */
 import { statSync } from 'node:fs'
-import { basename, relative, sep } from 'node:path'
 import type { WatchConfig } from '../config.ts'
 import type { BackendFactory, BarrierOutcome, WatchBackend, WatchFault, WatchSink } from './contract.ts'
 import { type Coverage, nextCoverage, restartDelay } from './coverage.ts'
@@ -12,11 +11,14 @@ import { faultOf, ROOT_LOST } from './faults.ts'
 import { Journal, type JournalSlice } from './journal.ts'
 import { type FollowRequest, OutsideWatches } from './outside.ts'
 import { isWithin } from './root.ts'
+import { Silence } from './silence.ts'
 
 /** What the registry needs from its surroundings. */
 export interface RegistryOptions {
   readonly config: WatchConfig
   readonly backend: BackendFactory
+  /** Absolute paths of the harness's own files, which are nobody's news. */
+  readonly ownPaths?: readonly string[]
   /** Runs a callback outside any agent's async context. */
   readonly detached: <T>(make: () => T) => T
   /** Called once per fault, with its remedy. */
@@ -31,8 +33,8 @@ export interface RootReader {
   readonly backend: { readonly name: string; readonly watchedDirectories: number } | undefined
   /** Whether events of this path reach the journal while coverage is live. */
   covers(path: string): boolean
-  /** Whether a path is neither watched nor reported. */
-  ignores(path: string): boolean
+  /** Whether a change of a path is no news to a session that has not used it. */
+  ignores(path: string, isDirectory: boolean): boolean
   /** Follow names elsewhere too; see {@link OutsideWatches.follow}. */
   follow(request: FollowRequest): { added: boolean; complete: boolean }
   /** Wait for the events from before this call. Never rejects. */
@@ -52,6 +54,7 @@ class RootWatch {
   readonly #journal: Journal
   readonly #cursors = new Map<object, number>()
   readonly #outside: OutsideWatches
+  readonly #silence: Silence
   #coverage: Coverage
   #backend: WatchBackend | undefined
   #closing: Promise<void> = Promise.resolve()
@@ -65,7 +68,11 @@ class RootWatch {
     this.#options = options
     // Microseconds: more than there will be events, so that a later journal's numbers are higher.
     this.#journal = new Journal(options.config.maxJournalPaths, Math.floor(performance.now() * 1_000))
-    this.#outside = new OutsideWatches(options.detached, (path) => this.#journal.note(path, undefined))
+    const { ignoredDirectories, respectGitignore } = options.config
+    const { ownPaths = [] } = options
+    this.#silence = new Silence({ root, ignoredDirectories, ownPaths, respectGitignore })
+    if (local) void this.#openSilence()
+    this.#outside = new OutsideWatches(options.detached, (path) => this.#note(path, undefined))
     this.#coverage = options.config.backend === 'off' ? { kind: 'off' } : { kind: 'starting' }
     if (!local) this.#coverage = { kind: 'remote' }
     if (this.#coverage.kind !== 'starting') return
@@ -106,8 +113,16 @@ class RootWatch {
     this.#cursors.delete(reader)
   }
 
+  covers(path: string): boolean {
+    return isWithin(this.root, path) && !this.#silence.unwatched(path)
+  }
+
+  ignores(path: string, isDirectory: boolean): boolean {
+    return this.#silence.silent(path, isDirectory)
+  }
+
   follow(request: FollowRequest): { added: boolean; complete: boolean } {
-    return this.#outside.follow(request, (path) => isWithin(this.root, path) && !this.ignored(path))
+    return this.#outside.follow(request, (path) => this.covers(path))
   }
 
   async barrier(limitMs: number, signal: AbortSignal): Promise<BarrierOutcome> {
@@ -122,6 +137,22 @@ class RootWatch {
     await this.#closing
   }
 
+  #note(path: string, existed: boolean | undefined): void {
+    this.#silence.noticed(path)
+    this.#journal.note(path, existed)
+  }
+
+  #noteAll(): void {
+    this.#silence.forget()
+    this.#journal.noteAll()
+  }
+
+  /** Rules of git are read beside the first scan. */
+  async #openSilence(): Promise<void> {
+    await this.#silence.open()
+    if (!this.#closed) this.follow({ directories: [], names: [], files: this.#silence.sources })
+  }
+
   #start(): void {
     const { config, detached } = this.#options
     this.#coverage = nextCoverage(this.#coverage, { kind: 'started' })
@@ -131,15 +162,15 @@ class RootWatch {
     const mine = () => !this.#closed && (current === undefined || current === this.#backend)
     const sink: WatchSink = {
       invalidate: (path, existed) => {
-        if (mine()) this.#journal.note(path, existed)
+        if (mine()) this.#note(path, existed)
       },
       invalidateAll: () => {
-        if (mine()) this.#journal.noteAll()
+        if (mine()) this.#noteAll()
       },
       ready: () => {
         if (!mine()) return
         // What happened while nobody listened is found by looking at everything again.
-        if (this.#coverage.kind === 'degraded') this.#journal.noteAll()
+        if (this.#coverage.kind === 'degraded') this.#noteAll()
         this.#attempts = 0
         this.#coverage = nextCoverage(this.#coverage, { kind: 'ready' })
       },
@@ -161,7 +192,7 @@ class RootWatch {
         this.#options.backend({
           root: this.root,
           sink,
-          ignored: (path) => this.ignored(path),
+          ignored: (path) => this.#silence.unwatched(path),
           debounceMs: config.debounceMs,
           polling: config.backend === 'polling',
           pollIntervalMs: config.pollIntervalMs,
@@ -206,16 +237,6 @@ class RootWatch {
     )
     this.#restart.unref()
   }
-
-  /** Whether a path is neither watched nor reported. */
-  ignored(path: string): boolean {
-    if (path === this.root) return false
-    const names = this.#options.config.ignoredDirectories
-    if (names.includes(basename(path))) return true
-    return relative(this.root, path)
-      .split(sep)
-      .some((segment) => names.includes(segment))
-  }
 }
 
 /** All watched roots of one plugin instance. */
@@ -254,8 +275,8 @@ export class WatchRegistry {
       get backend() {
         return watch.backend
       },
-      covers: (path) => isWithin(root, path) && !watch.ignored(path),
-      ignores: (path) => isWithin(root, path) && watch.ignored(path),
+      covers: (path) => watch.covers(path),
+      ignores: (path, isDirectory) => watch.ignores(path, isDirectory),
       follow: (request) => watch.follow(request),
       barrier: (limitMs, signal) => watch.barrier(limitMs, signal),
       read: () => watch.read(id),

@@ -213,7 +213,7 @@ describe('after each boundary, what is in force', () => {
       fc.asyncProperty(fc.array(move, { minLength: 5, maxLength: 40, size: 'max' }), async (moves) =>
         run(moves, live),
       ),
-      { numRuns: 1000 },
+      { numRuns: 60 },
     )
   })
 
@@ -237,7 +237,7 @@ describe('after each boundary, what is in force', () => {
           expect(talk.room.inForce().map(({ state }) => state)).toEqual(texts.map(() => 'in-force'))
         },
       ),
-      { numRuns: 1000 },
+      { numRuns: 60 },
     )
   })
 

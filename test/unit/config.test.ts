@@ -45,6 +45,7 @@ const choiceKeys = [
 const switchKeys = [
   { room: 'watch', key: 'usePolling' },
   { room: 'notice', key: 'verifyAtTurnStop' },
+  { room: 'watch', key: 'respectGitignore' },
   { room: 'instructions', key: 'loadIgnoredDirectories' },
   { room: 'notice', key: 'showHunks' },
 ] as const
@@ -68,6 +69,7 @@ const defaults = {
     maxWaitMs: 500,
     pollIntervalMs: 100,
     ignoredDirectories: ['.git', 'node_modules'],
+    respectGitignore: true,
     rootMarkers: ['.git'],
     sweepBudget: 64,
     maxJournalPaths: 50_000,

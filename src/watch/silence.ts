@@ -1,0 +1,84 @@
+/**
+ * Which paths of a root are nobody's news: ignored by name or by git, or of another repository.
+ *
+ * @module dsh-live-workspace/watch/silence
+ */
+import { basename, dirname, relative, sep } from 'node:path'
+import { GitIgnore } from './git-ignore.ts'
+import { isWithin } from './root.ts'
+
+/** What is silent in a root. */
+export interface SilenceOptions {
+  /** Real path of the root. */
+  readonly root: string
+  /** Names of directories, at any depth. */
+  readonly ignoredDirectories: readonly string[]
+  /** Absolute paths that are silent with everything below: the harness's own files. */
+  readonly ownPaths: readonly string[]
+  /** Whether git's ignore rules count. */
+  readonly respectGitignore: boolean
+}
+
+/** The rules of one root. */
+export class Silence {
+  readonly #options: SilenceOptions
+  readonly #own: readonly string[]
+  #git: GitIgnore | undefined
+  /** Whether a directory is the root of another repository. */
+  readonly #foreign = new Map<string, boolean>()
+
+  constructor(options: SilenceOptions) {
+    this.#options = options
+    // A session may work inside the harness's home; then only the parts below it are silent.
+    this.#own = options.ownPaths.filter((path) => path !== options.root && isWithin(options.root, path))
+  }
+
+  /** Read git's settings. Until then, and without git, only names count. */
+  async open(): Promise<void> {
+    if (this.#options.respectGitignore) this.#git = await GitIgnore.open(this.#options.root)
+  }
+
+  /** Files elsewhere whose change matters to the rules. */
+  get sources(): readonly string[] {
+    return this.#git?.sources() ?? []
+  }
+
+  /** Something changed at this path, which may be a rule. */
+  noticed(path: string): void {
+    if (this.#git?.invalidate(path) === true || basename(path) === '.git') this.#foreign.clear()
+  }
+
+  /** Events were missed: every rule is read again. */
+  forget(): void {
+    this.#git?.clear()
+    this.#foreign.clear()
+  }
+
+  /** Whether a path is not even watched. */
+  unwatched(path: string): boolean {
+    const { root, ignoredDirectories } = this.#options
+    if (path === root) return false
+    if (ignoredDirectories.includes(basename(path)) || this.#own.some((own) => isWithin(own, path)))
+      return true
+    return relative(root, path)
+      .split(sep)
+      .some((segment) => ignoredDirectories.includes(segment))
+  }
+
+  /** Whether a change of a path is no news to a session that has not used it. */
+  silent(path: string, isDirectory: boolean): boolean {
+    if (!isWithin(this.#options.root, path)) return false
+    return this.unwatched(path) || this.#git?.ignores(path, isDirectory) === true || this.#isForeign(path)
+  }
+
+  #isForeign(path: string): boolean {
+    if (!this.#git) return false
+    for (let directory = dirname(path); directory !== this.#options.root; directory = dirname(directory)) {
+      if (!isWithin(this.#options.root, directory)) return false
+      const foreign = this.#foreign.get(directory) ?? this.#git.isNestedRepository(directory)
+      this.#foreign.set(directory, foreign)
+      if (foreign) return true
+    }
+    return false
+  }
+}
