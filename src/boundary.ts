@@ -5,20 +5,17 @@
  */
 import type { FileSystem, FsTarget } from '@deepseek-ai/dsh-fs'
 import type { LiveWorkspaceConfig } from './config.ts'
+import { Writers } from './attribution.ts'
 import { compare, type Comparison } from './compare.ts'
+import { coverageFor, remindersFor } from './conditions.ts'
 import { Contents } from './contents.ts'
 import type { InstructionMessage } from './instructions/view.ts'
+import { isDue, newsFor } from './news.ts'
+import { findMoves, type Move } from './shapes.ts'
 import { type Finding, hold, isAbsent, judge } from './judge.ts'
-import {
-  activationReminder,
-  compactionReminder,
-  degradedNotice,
-  instructionsChangedNotice,
-  recoveredNotice,
-  resumeReminder,
-} from './notice/reminders.ts'
-import { type Difference, differenceOf } from './notice/hunk.ts'
-import { renderChanges, type RenderedNotice } from './notice/render.ts'
+import { instructionsChangedNotice } from './notice/reminders.ts'
+import type { RenderedNotice } from './notice/render.ts'
+import type { HeadMove } from './notice/git-head.ts'
 import { secretMatcher } from './notice/secret.ts'
 import { type Answer, Deadline, Revalidator } from './revalidate.ts'
 import type { CoveredState, Reminder, SessionState } from './session.ts'
@@ -60,18 +57,17 @@ export interface Moment {
   readonly renewGuard: (target: FsTarget, version: string) => void
 }
 
+/** What a look at everything in doubt has shown. */
+interface Seen {
+  readonly findings: Finding[]
+  readonly moves: readonly Move[]
+  readonly head: HeadMove | undefined
+  /** Whether every event from before the boundary has come. */
+  readonly live: boolean
+}
+
 /** Share of the longest wait that is left for asking after a barrier that did not pass. */
 const RESERVED_FOR_ASKING = 0.25
-
-const COVERAGE = 'notice:coverage'
-const UNLISTED = 'notice:unlisted'
-const LIVE = 'live'
-
-const REMINDERS: Readonly<Record<Reminder, RenderedNotice>> = {
-  resume: resumeReminder,
-  activation: activationReminder,
-  compaction: compactionReminder,
-}
 
 /** Does the work of all boundaries of one plugin instance. */
 export class Boundary {
@@ -80,11 +76,14 @@ export class Boundary {
   readonly #isSecret: (path: string) => boolean
   /** Contents of what sessions see and saw. */
   readonly contents: Contents
+  /** Who wrote what, over all sessions. */
+  readonly writers: Writers
 
   /** @param fs - the filesystem service as it is now; the provider may be replaced while sessions live. */
   constructor(config: LiveWorkspaceConfig, fs: () => FileSystem) {
     this.#config = config
     this.#isSecret = secretMatcher(config.notice.secretFiles)
+    this.writers = new Writers(config.notice.maxDigests)
     this.contents = new Contents(fs, config.notice, config.notice.statConcurrency)
     this.#revalidator = new Revalidator(
       { resolve: (path) => fs().resolve(path), stat: (target) => fs().stat(target) },
@@ -99,12 +98,13 @@ export class Boundary {
   async examine(state: SessionState, moment: Moment): Promise<Outcome> {
     const turnEnds = moment.entering === undefined
     if (moment.surfaceMoved) state.receipts.forgetInvisible(moment.visible)
-    const { findings, live } = await this.#look(state, moment, turnEnds)
+    const { findings, moves, head, live } = await this.#look(state, moment, turnEnds)
     if (moment.signal.aborted) return NOTHING
     const due = await this.#instructions(state, moment, live)
     if (moment.signal.aborted) return NOTHING
     const told = new Set(due.flatMap(({ summaryPaths }) => summaryPaths))
-    const [covered, rest] = [findings.filter(isIn(told)), findings.filter((finding) => !isIn(told)(finding))]
+    const covered = findings.filter(isIn(told))
+    const rest = findings.filter((finding) => !isIn(told)(finding) && !settleIfInForce(state, finding))
     const instructions = due.map((message, index) => ({
       ...message,
       covered: index === 0 ? covered.flatMap(({ covers }) => covers) : [],
@@ -117,7 +117,13 @@ export class Boundary {
       // No reason to keep a turn going: they wait for the next request.
       ...(turnEnds ? [] : remindersFor(state)),
       ...coverageFor(state, turnEnds),
-      ...this.#changes(state, rest, moment),
+      ...newsFor(state, rest, moves, head, {
+        config: this.#config.notice,
+        writers: this.writers,
+        isSecret: this.#isSecret,
+        visible: moment.visible,
+        now: performance.now(),
+      }),
     ]
     const touchesUsed =
       due.length > 0 ||
@@ -149,11 +155,7 @@ export class Boundary {
     return messages
   }
 
-  async #look(
-    state: SessionState,
-    moment: Moment,
-    turnEnds: boolean,
-  ): Promise<{ findings: Finding[]; live: boolean }> {
+  async #look(state: SessionState, moment: Moment, turnEnds: boolean): Promise<Seen> {
     const { watch } = this.#config
     const deadline = new Deadline(watch.maxWaitMs, moment.signal)
     try {
@@ -198,10 +200,20 @@ export class Boundary {
         if (away && isAbsent(answer)) hold(state, subject)
         else {
           const finding = judge(state, subject, answer, comparison)
-          if (finding) findings.push(finding)
+          if (finding && isDue(state, finding, turnEnds)) findings.push(finding)
         }
       }
-      return { findings, live: passed === 'clean' && coverage === 'live' }
+      const live = passed === 'clean' && coverage === 'live'
+      const moves = await findMoves(
+        state,
+        this.contents,
+        findings,
+        this.#config.notice.maxMoveReads,
+        deadline,
+      )
+      const root = state.place?.root
+      const head = root === undefined ? undefined : await state.head.look(root, state.reader, live)
+      return { findings, moves, head, live }
     } finally {
       deadline.cancel()
     }
@@ -228,20 +240,6 @@ export class Boundary {
     moment.renewGuard(target, now.version)
   }
 
-  #differenceOf(finding: Finding, moment: Moment): Difference | undefined {
-    const { used, comparison, path } = finding
-    const { notice } = this.#config
-    if (!notice.showHunks || !used || !comparison || finding.action === 'restored') return undefined
-    if (this.#isSecret(path) || this.#isSecret(used.target.displayPath) || this.#isSecret(used.key))
-      return undefined
-    // Only against a text that the model still holds.
-    if (used.nested || !moment.visible(used.resultSeq)) return undefined
-    const [before, now] = [comparison.before.text, comparison.now.text]
-    return before === undefined || now === undefined
-      ? undefined
-      : differenceOf(before, now, { ...notice, contextLines: notice.hunkContextLines })
-  }
-
   /** Asked only when something is missing. */
   async #rootIsAway(
     state: SessionState,
@@ -252,21 +250,15 @@ export class Boundary {
     const root = await this.#revalidator.ask({ path: state.place.root }, deadline)
     return root.kind !== 'known' || root.now.kind !== 'present' || root.now.type !== 'directory'
   }
+}
 
-  #changes(state: SessionState, findings: readonly Finding[], moment: Moment): Notice[] {
-    // A file can be met under several paths; it is told once.
-    const unique = new Map(findings.toReversed().map((finding) => [finding.key, finding]))
-    const changes = Array.from(unique.values(), (finding) => ({
-      action: finding.action,
-      path: finding.path,
-      used: finding.used !== undefined,
-      difference: this.#differenceOf(finding, moment),
-    }))
-    if (changes.length === 0 && state.unlisted === 0) return []
-    const covered = findings.flatMap(({ covers }) => covers)
-    if (state.unlisted > 0) covered.push({ key: UNLISTED, state: word(String(state.unlisted)) })
-    return [{ category: 'changes', covered, ...renderChanges(changes, state.unlisted, this.#config.notice) }]
+/** An instruction file whose text the model has as it is: only its version moved. */
+const settleIfInForce = (state: SessionState, finding: Finding): boolean => {
+  if (finding.used || !finding.paths.some((path) => state.instructions?.has(path))) return false
+  for (const { path, seq } of finding.covers) {
+    if (path !== undefined && seq !== undefined) state.settlePath(path, seq)
   }
+  return true
 }
 
 const NOTHING: Outcome = { instructions: [], notices: [], touchesUsed: false }
@@ -275,48 +267,3 @@ const isIn =
   (paths: ReadonlySet<string>) =>
   (finding: Finding): boolean =>
     finding.paths.some((path) => paths.has(path))
-
-const word = (version: string) => ({ kind: 'present', version }) as const
-
-const reminderKey = (reminder: Reminder): string => `notice:${reminder}`
-
-const remindersFor = (state: SessionState): Notice[] =>
-  [...state.reminders]
-    .filter((reminder) => state.receipts.lastWord(reminderKey(reminder)) === undefined)
-    .map((reminder) => ({
-      category: reminder,
-      covered: [{ key: reminderKey(reminder), state: word('due') }],
-      ...REMINDERS[reminder],
-    }))
-
-const coverageFor = (state: SessionState, turnEnds: boolean): Notice[] => {
-  const coverage = state.reader?.coverage
-  const last = state.receipts.lastWord(COVERAGE)
-  const told = last?.kind === 'present' ? last.version : LIVE
-  if (coverage?.kind === 'degraded' && coverage.fault.code !== told) {
-    const covered = [{ key: COVERAGE, state: word(coverage.fault.code) }]
-    return [{ category: 'coverage', covered, ...degradedNotice(coverage.fault) }]
-  }
-  if (coverage?.kind === 'live' && told !== LIVE && !turnEnds) {
-    return [{ category: 'coverage', covered: [{ key: COVERAGE, state: word(LIVE) }], ...recoveredNotice }]
-  }
-  return []
-}
-
-/**
- * A message is in the session log: what it covers is told.
- * @param covered - what {@link SessionState.receipts} had on its way.
- */
-export const settleCovered = (state: SessionState, covered: readonly CoveredState[]): void => {
-  for (const { key, path, seq, digest, state: told } of covered) {
-    if (digest !== undefined) state.toldDigests.set(key, digest)
-    if (path !== undefined && seq !== undefined) state.settlePath(path, seq)
-    if (told?.kind !== 'unverified') state.doubtful.delete(key)
-    if (key === UNLISTED && told?.kind === 'present') state.unlisted -= Number(told.version)
-    for (const reminder of state.reminders) {
-      if (key !== reminderKey(reminder)) continue
-      state.reminders.delete(reminder)
-      state.receipts.forget(key)
-    }
-  }
-}

@@ -109,6 +109,20 @@ const notice = {
   ]).description(
     'Names of files whose content is never shown, with `*` for any characters; letter case does not matter.',
   ),
+  commandTools: names([
+    'bash',
+    'pwsh',
+    'bash_persistent',
+    'pwsh_persistent',
+    'run_code',
+    'shell',
+  ]).description('Names of tools that run commands: what changes while one runs is told as such.'),
+  maxOwnCommandPaths: count(0, 10_000, 5).description(
+    'Paths named of those that a command of the session changed and the session has not used.',
+  ),
+  maxMoveReads: count(0, 10_000, 50).description(
+    'New files read at one boundary to find out whether a used file was moved there.',
+  ),
   statConcurrency: count(1, 1_024, 16).description('Files checked at the same time.'),
   verifyAtTurnStop: z.boolean().default(true).description('Check once more before a turn ends.'),
   turnStopScope: oneOf(['workspace', 'session'], 'workspace').description(

@@ -10,7 +10,8 @@ import { resolveDshHome } from '@deepseek-ai/dsh-home-paths'
 import type { UserMessage } from '@deepseek-ai/dsh-llm'
 import type { Session, SessionEvent } from '@deepseek-ai/dsh-session'
 import type { ToolExecution, ToolExecutionResult } from '@deepseek-ai/dsh-tools'
-import { Boundary, type Outcome, settleCovered } from './boundary.ts'
+import { Boundary, type Outcome } from './boundary.ts'
+import { settleCovered } from './conditions.ts'
 import type { LiveWorkspaceConfig } from './config.ts'
 import type { ExecutionToken, Seen } from './ledger/ledger.ts'
 import { loggedInstructions, reminderFor } from './history.ts'
@@ -72,6 +73,8 @@ export class Host {
     ctx.on('session/event', (session, event) =>
       this.#contain('following the session log', () => this.#logged(session, event)),
     )
+    // Around the execution itself: waiting for a person's approval is not part of a command.
+    ctx.on('tools/execute', (exec, next) => this.#execute(exec, next), { prepend: true })
     // Prepended: the policy that answers these does not ask further listeners.
     ctx.on(
       'fs/edit-intent',
@@ -159,6 +162,9 @@ export class Host {
     // Its settings may be other ones now; what is in force it reads from the log.
     earlier.state.instructions = this.#newRoom()
     earlier.state.instructions?.recall(earlier.state.loggedInstructions.map(({ source }) => source))
+    for (const { target } of earlier.state.ledger.entries()) {
+      earlier.state.instructions?.touch(target.displayPath)
+    }
     for (const event of session.events.slice(earlier.seq)) this.#logged(session, event)
     return earlier.state
   }
@@ -203,6 +209,27 @@ export class Host {
     })
   }
 
+  async #execute(
+    exec: { readonly name: string; readonly agent?: Agent },
+    next: () => Promise<ToolExecutionResult>,
+  ): Promise<ToolExecutionResult> {
+    const state = exec.agent && this.#states.get(exec.agent.session)
+    if (!state || !this.#parts.config.notice.commandTools.includes(exec.name)) return next()
+    await this.#drain(state)
+    const end = state.ownCommands.begin(performance.now())
+    try {
+      return await next()
+    } finally {
+      await this.#drain(state)
+      end(performance.now())
+    }
+  }
+
+  /** Let the events from before this moment arrive, so that they are told from those after it. */
+  async #drain(state: SessionState): Promise<void> {
+    await state.reader?.barrier(this.#parts.config.watch.debounceMs, new AbortController().signal)
+  }
+
   #result(exec: Readonly<ToolExecution>, result: Readonly<ToolExecutionResult>): void {
     const state = exec.agent && this.#states.get(exec.agent.session)
     if (!state) return
@@ -213,7 +240,11 @@ export class Host {
     })
     state.doubt(doubtful)
     for (const { key, target, seen, tool } of kept) {
-      if (WRITING_TOOLS.has(tool)) state.noteOwnWrite(key)
+      if (WRITING_TOOLS.has(tool)) {
+        state.noteOwnWrite(key)
+        const writer = { session: String(exec.agent.session.id), at: performance.now() }
+        if (seen.kind === 'present') this.#boundary.writers.note(key, { ...writer, version: seen.version })
+      }
       if (seen.kind === 'present') this.#boundary.contents.capture(state, key, target, seen.version)
     }
   }

@@ -21,6 +21,11 @@ export interface Finding {
   /** The committed observation, for a target that the session has used. */
   readonly used: LedgerEntry<FsTarget> | undefined
   readonly action: Action
+  readonly now: Now
+  /** The target as the service resolved it. */
+  readonly target: FsTarget | undefined
+  /** Time in ms of the latest event for it; `undefined` where no event came. */
+  readonly at: number | undefined
   readonly comparison: Comparison | undefined
   /** What a message that tells it covers. */
   readonly covers: readonly CoveredState[]
@@ -82,6 +87,9 @@ export const judge = (
     ),
     used,
     action,
+    now,
+    target: answer.target,
+    at: subject.waiting.at(-1)?.at,
     comparison,
     covers: [
       { key: toldKey, state: now, digest: comparison?.now.digest },

@@ -5,6 +5,8 @@
  */
 import { join, relative } from 'node:path'
 import type { FileSystem, FsTarget } from '@deepseek-ai/dsh-fs'
+import { OwnCommands } from './attribution.ts'
+import { HeadWatch } from './head.ts'
 import type { LoggedInstructions } from './history.ts'
 import type { InstructionRoom } from './instructions/room.ts'
 import { ContentShelf } from './ledger/content.ts'
@@ -30,6 +32,8 @@ export interface Place {
 /** A path of the journal that this session has not settled yet. */
 export interface PendingPath {
   readonly seq: number
+  /** Time in ms of the latest event, by the process's monotonic clock. */
+  readonly at: number
   readonly existed: boolean | undefined
 }
 
@@ -62,6 +66,21 @@ export interface Capture {
   /** A boundary has waited for it in vain: the service hangs. */
   hangs: boolean
 }
+
+/** A file that changes again and again while the session does not read it. */
+export interface Flapping {
+  /** How often a newer state was told. */
+  readonly told: number
+  /** Boundaries until the next one is told. */
+  readonly wait: number
+  /** States that went by untold. */
+  readonly untold: number
+  /** Whether this boundary tells it. */
+  readonly tellNow: boolean
+}
+
+/** Commands of one session that changes are attributed to. */
+const MAX_COMMANDS = 64
 
 /** Stands for the digest of a file that was not there. */
 export const ABSENT = 'absent'
@@ -102,6 +121,10 @@ export class SessionState {
   readonly toldDigests = new Map<string, string>()
   /** Contents that are being read, by target. */
   readonly captures = new Map<string, Capture>()
+  readonly head = new HeadWatch()
+  readonly ownCommands = new OwnCommands(MAX_COMMANDS)
+  /** Used files that were told to be out of date and keep changing, by target. */
+  readonly flapping = new Map<string, Flapping>()
   readonly #keyByPath = new Map<string, string>()
   readonly #linked = new Set<string>()
   readonly #unwatched = new Set<string>()
@@ -122,6 +145,7 @@ export class SessionState {
     for (const entry of entries) {
       this.receipts.forget(entry.key)
       this.toldDigests.delete(entry.key)
+      this.flapping.delete(entry.key)
       this.instructions?.touch(entry.target.displayPath)
       this.#index(entry, fs)
     }
@@ -177,13 +201,17 @@ export class SessionState {
 
   /** Merge a slice of the journal. @param most - pending paths kept. */
   absorb(slice: JournalSlice, most: number): void {
-    if (slice.everything) this.instructions?.suspectAll()
-    for (const { path, seq, existed } of slice.paths) {
+    if (slice.everything) {
+      this.instructions?.suspectAll()
+      this.head.doubt()
+    }
+    for (const { path, seq, existed, at } of slice.paths) {
       this.instructions?.suspect(path)
+      this.head.noticed(path, at)
       if (!this.entryAt(path) && this.#isNoNews(path)) continue
       const known = this.pending.get(path)
       // Whether it was there before the first of several events is what counts.
-      this.pending.set(path, { seq, existed: known ? known.existed : existed })
+      this.pending.set(path, { seq, at, existed: known ? known.existed : existed })
     }
     for (const path of this.pending.keys()) {
       if (this.pending.size <= most) break

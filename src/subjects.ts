@@ -13,6 +13,8 @@ export interface Waiting {
   readonly path: string
   readonly seq: number
   readonly existed: boolean | undefined
+  /** Time in ms of the latest event. */
+  readonly at: number
 }
 
 /** One question. */

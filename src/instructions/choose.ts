@@ -20,10 +20,16 @@ export type Verdict =
   | { readonly kind: 'refused' }
   | { readonly kind: 'absent' }
 
+/** A file that applies. */
+export interface Applying {
+  readonly scope: Scope
+  readonly fact: Loaded
+}
+
 /** The choice over all directories, in their order. */
 export interface Choice {
   /** Files that apply, from broad to specific. */
-  readonly applying: ReadonlyMap<string, { readonly scope: Scope; readonly fact: Loaded }>
+  readonly applying: ReadonlyMap<string, Applying>
   readonly verdicts: ReadonlyMap<string, Verdict>
 }
 
@@ -47,7 +53,7 @@ export const choose = (
   standing: Standing,
   { selection, superseding }: { readonly selection: 'distinct' | 'first'; readonly superseding: boolean },
 ): Choice => {
-  const applying = new Map<string, { scope: Scope; fact: Loaded }>()
+  const applying = new Map<string, Applying>()
   const verdicts = new Map<string, Verdict>()
   /** By identity of the file: whoever applies first. */
   const holders = new Map<string, string>()

@@ -6,7 +6,7 @@
  *
  * @module dsh-live-workspace/instructions/memory
  */
-import type { Choice } from './choose.ts'
+import type { Applying, Choice } from './choose.ts'
 import { renderBaseline, type Rendered, type Transition } from './render.ts'
 import type { Standing } from './standing.ts'
 import { digestOf } from './text.ts'
@@ -21,6 +21,9 @@ export class Memory {
   readonly #stuck = new Map<string, string>()
   /** What a baseline made now would hold. */
   #retained: ReadonlySet<string> = new Set()
+  #retainedFor: string | undefined
+  /** By scope: digest of what was told or left out last, empty for a removal; also where it is not visible any more. */
+  readonly #met = new Map<string, string>()
   #looked = false
 
   /** Whether a message with this fingerprint was made here. */
@@ -28,19 +31,38 @@ export class Memory {
     return this.#ours.has(digestOf(print))
   }
 
+  /** Take note of what the log says. */
+  meet({ words }: Standing): void {
+    for (const [key, { digest }] of words) this.#met.set(key, digest ?? '')
+  }
+
+  /** Whether a message says anything that the session was not told before. */
+  isNews({ told }: Rendered): boolean {
+    return told.some(({ key, change }) => this.#met.get(key) !== (change.digest ?? ''))
+  }
+
   /** Take note of what applies now. */
   look(choice: Choice, standing: Standing, maxBytes: number): void {
+    this.meet(standing)
     const { baseline } = standing
     const continued = !this.#looked && baseline !== undefined
     this.#looked = true
     if (!continued && this.#omitted.size === 0) return
-    this.#retained = retainedBy(choice, maxBytes)
+    this.#retain(choice, maxBytes)
     if (!continued) return
     // A baseline from before this room: what its budget left out follows from its budget.
     for (const [key, { scope }] of choice.applying) {
-      if (!scope.directory.chain || standing.words.has(key) || this.#retained.has(key)) continue
+      if (!scope.directory.chain || standing.inForce(key) || this.#retained.has(key)) continue
       this.#omitted.set(key, baseline.fingerprint)
     }
+  }
+
+  #retain(choice: Choice, maxBytes: number): void {
+    const chain = [...choice.applying.values()].filter(({ scope }) => scope.directory.chain)
+    const sizes = JSON.stringify(chain.map(({ scope, fact }) => [scope.key, fact.framedBytes]))
+    if (sizes === this.#retainedFor) return
+    this.#retainedFor = sizes
+    this.#retained = retainedBy(chain, maxBytes)
   }
 
   /** Whether a visible baseline left the scope out, and one made now would do so too. */
@@ -63,6 +85,7 @@ export class Memory {
     if (last?.change.digest !== undefined && cutTo !== undefined) {
       this.#cut.set(last.key, { digest: last.change.digest, to: cutTo })
     }
+    for (const { key, change } of omitted) this.#met.set(key, change.digest ?? '')
     if (!baseline) return
     this.#omitted.clear()
     for (const { key } of omitted) this.#omitted.set(key, print)
@@ -78,11 +101,10 @@ export class Memory {
   }
 }
 
-/** The scopes that a baseline made now would hold. Sizes decide that, not contents. */
-const retainedBy = ({ applying }: Choice, maxBytes: number): ReadonlySet<string> => {
-  const stand = [...applying.values()].filter(({ scope }) => scope.directory.chain)
+/** The scopes that a baseline of these would hold. Sizes decide that, not contents. */
+const retainedBy = (chain: readonly Applying[], maxBytes: number): ReadonlySet<string> => {
   const { told } = renderBaseline(
-    stand.map(({ scope, fact }) => ({
+    chain.map(({ scope, fact }) => ({
       key: scope.key,
       change: { action: 'set', scope: scope.key, path: scope.shown, digest: fact.digest },
       directory: scope.directory.id,

@@ -94,15 +94,18 @@ const difference = (situation: Situation, scope: Scope): Planned | undefined => 
   return planned(directory.id, key, { ...set, action: 'replace' }, formerly)
 }
 
-/** In `first` mode a file that takes over says from which one. */
-const withPredecessors = (items: readonly Planned[]): Planned[] => {
-  const removed = items.filter(({ change }) => change.action === 'remove')
-  return items.map((item) => {
+const nameOf = ({ change }: Planned): string => parseScope(change.scope)?.name ?? ''
+
+/** In `first` mode a file that takes over says from which one of its list. */
+const withPredecessors = (items: readonly Planned[], { groups }: Directory): Planned[] =>
+  items.map((item) => {
     if (item.change.action !== 'set') return item
-    const predecessor = removed.find(({ directory }) => directory === item.directory)
+    const names = groups.find((group) => group.includes(nameOf(item))) ?? []
+    const predecessor = items.find(
+      (other) => other.change.action === 'remove' && names.includes(nameOf(other)),
+    )
     return predecessor ? { ...item, formerly: predecessor.change.path } : item
   })
-}
 
 /** Scopes in force whose names no longer count, in directories that are known. */
 const orphans = ({
@@ -119,7 +122,7 @@ const orphans = ({
 
 /** Find out what has to be told. */
 export const plan = (situation: Situation): Plan => {
-  const { directories, choice, standing, otherNames, omitted, selection } = situation
+  const { directories, choice, standing, identity, otherNames, omitted, selection } = situation
   const stands = baselineStands(situation)
   const chain = directories.filter((directory) => directory.chain)
   const chainScopes = chain.flatMap(scopesOf)
@@ -149,12 +152,13 @@ export const plan = (situation: Situation): Plan => {
   for (const directory of directories) {
     if (directory.chain && composes) continue
     const items = scopesOf(directory).flatMap((scope) => difference(situation, scope) ?? [])
-    const due = items.filter(({ key, change }) => {
-      if (!directory.chain || change.action !== 'set') return true
-      const name = parseScope(change.scope)?.name ?? ''
-      return !omitted(key) && !otherNames?.has(name)
+    const due = items.filter((item) => {
+      if (!directory.chain || item.change.action !== 'set') return true
+      if (omitted(item.key)) return false
+      // What the other loader leaves out of a baseline of other settings is not known here.
+      return standing.baseline?.identity === identity || !otherNames?.has(nameOf(item))
     })
-    changes.push(...(selection === 'first' ? withPredecessors(due) : due))
+    changes.push(...(selection === 'first' ? withPredecessors(due, directory) : due))
   }
   for (const { directory, key, word } of orphaned) {
     if (!directory.chain) changes.push(planned(directory.id, key, removalOf(word)))

@@ -6,7 +6,7 @@
  *
  * @module dsh-live-workspace/instructions/room
  */
-import { dirname, join } from 'node:path'
+import { dirname, join, sep } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { messageOf } from '../errors.ts'
 import { type Choice, choose } from './choose.ts'
@@ -65,7 +65,7 @@ export class InstructionRoom {
   /** A path may have changed. Any path may be given. */
   suspect(absolutePath: string): void {
     for (const key of this.#territory.keysAt(absolutePath)) this.#facts.doubt(key)
-    if (this.#config.projectRootMarkers.some((marker) => absolutePath.endsWith(`/${marker}`))) {
+    if (this.#config.projectRootMarkers.some((marker) => absolutePath.endsWith(sep + marker))) {
       this.#placeInDoubt = true
     }
   }
@@ -81,7 +81,9 @@ export class InstructionRoom {
    * @param sources - sources of all its user messages, also of those that the model cannot see any more.
    */
   recall(sources: readonly unknown[]): void {
-    for (const key of new Standing(sources).words.keys()) this.#recalled.add(key)
+    const log = new Standing(sources)
+    this.#memory.meet(log)
+    for (const key of log.words.keys()) this.#recalled.add(key)
   }
 
   /** What has to be watched, as far as it is known. */
@@ -93,6 +95,17 @@ export class InstructionRoom {
       return fact.real === join(scope.directory.real, scope.name) ? [] : [fact.real]
     })
     return { directories: directories.map(({ real }) => real), files, names: [...names] }
+  }
+
+  /** Whether the model knows this file as it was at the last look, its removal too. Any path may be given. */
+  has(absolutePath: string): boolean {
+    const standing = this.#last?.standing
+    return [...this.#territory.keysAt(absolutePath)].some((key) => {
+      const fact = this.#facts.all.get(key)
+      if (fact?.kind === 'loaded') return standing?.inForce(key)?.digest === fact.digest
+      const word = standing?.words.get(key)
+      return fact?.kind === 'absent' && word !== undefined && word.digest === undefined
+    })
   }
 
   /** What is in force, and what became of the other files, as of the last look. */
@@ -256,10 +269,11 @@ export class InstructionRoom {
     marks: Pick<InstructionSource, 'baseline' | 'baselineIdentity'>,
     gone: readonly InstructionChange[],
   ): InstructionMessage {
-    const changes = [...rendered.told.map(({ change }) => change), ...gone]
+    const changes = [...gone, ...rendered.told.map(({ change }) => change)]
     const source: InstructionSource = { kind: 'agent-instructions', form: 'instructions', ...marks, changes }
+    const news = this.#memory.isNews(rendered)
     this.#memory.issued(fingerprint(source), rendered, marks.baseline === true)
-    return { text: rendered.text, source, summaryPaths: this.#pathsOf(changes) }
+    return { text: rendered.text, source, summaryPaths: this.#pathsOf(changes), news }
   }
 
   #pathsOf(changes: readonly InstructionChange[]): string[] {

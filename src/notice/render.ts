@@ -3,20 +3,10 @@
  *
  * @module dsh-live-workspace/notice/render
  */
-import type { Action } from './classify.ts'
 import { bytesOf, quotePath } from './escape.ts'
-import type { Difference } from './hunk.ts'
+import { type Change, inShort, lineOf, plural } from './line.ts'
 
-/** One change as it is told. */
-export interface Change {
-  readonly action: Action
-  /** Path as the model knows it: relative to the session's cwd where that is possible. */
-  readonly path: string
-  /** Whether this session has read or written the file. */
-  readonly used: boolean
-  /** What changed in it, where that may be shown. */
-  readonly difference?: Difference | undefined
-}
+export type { Change } from './line.ts'
 
 /** Bounds of one notice. */
 export interface RenderLimits {
@@ -25,6 +15,8 @@ export interface RenderLimits {
   readonly maxNoticeBytes: number
   /** In bytes, for one path. */
   readonly maxPathBytes: number
+  /** Paths named of those that a command of the session changed and the session has not used. */
+  readonly maxOwnCommandPaths?: number
 }
 
 export interface RenderedNotice {
@@ -33,37 +25,10 @@ export interface RenderedNotice {
   readonly summary: string
 }
 
-const VERB: Readonly<Record<Action, string>> = {
-  created: 'created',
-  modified: 'modified',
-  deleted: 'deleted',
-  unverified: 'could not verify',
-  restored: 'again as this session saw it:',
-  undone: 'no longer holds what this session wrote, but what was there before:',
-}
-
 const DIRECTORIES_IN_COUNT = 5
 
 export const frame = (lines: readonly string[]): string =>
   ['<system-reminder>', ...lines, '</system-reminder>'].join('\n')
-
-/** What a difference adds to the line of its file. */
-const remark = (difference: Difference | undefined): string => {
-  switch (difference?.kind) {
-    case undefined:
-      return ''
-    case 'encoding':
-      return ` (only ${difference.what})`
-    case 'rewritten':
-      return ` (${difference.before} → ${difference.after} lines)`
-    case 'hunk':
-    case 'counts':
-      return ` (+${difference.added} −${difference.removed} lines)`
-  }
-}
-
-const plural = (count: number, one: string, many = `${one}s`): string =>
-  `${count} ${count === 1 ? one : many}`
 
 const directoryOf = (path: string): string => {
   const end = path.lastIndexOf('/')
@@ -84,44 +49,56 @@ const countLine = (rest: readonly Change[], maxPathBytes: number, directories: n
 
 const byPath = (a: Change, b: Change): number => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0)
 
-/** A lone file says more than one of a hundred in the same directory, so it is named first. */
-const rareDirectoriesFirst = (changes: readonly Change[]): Change[] => {
+/** Files near used ones first; then a lone file, which says more than one of a hundred together. */
+const byRelevance = (changes: readonly Change[]): Change[] => {
   const sizes = new Map<string, number>()
   for (const { path } of changes) sizes.set(directoryOf(path), (sizes.get(directoryOf(path)) ?? 0) + 1)
   const sizeOf = ({ path }: Change) => sizes.get(directoryOf(path)) ?? 0
-  return changes.toSorted((a, b) => sizeOf(a) - sizeOf(b) || byPath(a, b))
+  const farOf = ({ near, action }: Change) => (near || action === 'moved' ? 0 : 1)
+  return changes.toSorted((a, b) => farOf(a) - farOf(b) || sizeOf(a) - sizeOf(b) || byPath(a, b))
 }
 
 const summarize = (used: readonly Change[], others: number): string => {
   const first = used[0]
   if (!first) return `${plural(others, 'other path')} changed`
   const rest = others > 0 ? `, ${plural(others, 'other path')}` : ''
-  return used.length === 1
-    ? `${VERB[first.action]} ${quotePath(first.path, 80)}${rest}`
-    : `${plural(used.length, 'used file')} changed${rest}`
+  return used.length === 1 ? `${inShort(first)}${rest}` : `${plural(used.length, 'used file')} changed${rest}`
 }
 
 /**
  * Render one notice. Files that the session has used come first; whatever is not named is counted.
  * @param changes - at least one, or `unlisted` above 0.
  * @param unlisted - further changed paths whose names are not known any more.
+ * @param headline - a line that comes first, for example what moved HEAD; then of the unused files only
+ *   those near used ones are named.
  * @returns a text within `maxNoticeBytes` and at most `maxNoticePaths` named paths.
  */
 export const renderChanges = (
   changes: readonly Change[],
   unlisted: number,
   limits: RenderLimits,
+  headline?: string,
 ): RenderedNotice => {
   const used = changes.filter((change) => change.used).toSorted(byPath)
-  const others = rareDirectoriesFirst(changes.filter((change) => !change.used))
-  const head = "Workspace changes outside this session's recorded file operations."
+  const others = byRelevance(changes.filter((change) => !change.used))
+  const intro = "Workspace changes outside this session's recorded file operations."
+  const head = headline === undefined ? intro : `${intro}\n${headline}`
   const foot =
     used.length > 0
       ? 'What you remember of the used files may be out of date: read a file again before you rely on it. Leave these changes as they are unless asked to undo them. No reply is needed; carry on.'
       : 'No file that this session has used is affected. No reply is needed; carry on.'
   const groups = [
-    { title: 'Used by this session:', changes: used },
-    { title: 'Other files:', changes: others },
+    { title: 'Used by this session:', changes: used, most: Infinity },
+    {
+      title: 'Other files:',
+      changes: others.filter(({ ownCommand }) => !ownCommand),
+      most: Infinity,
+    },
+    {
+      title: 'Changed while a command of this session ran (other writers are possible):',
+      changes: others.filter(({ ownCommand }) => ownCommand),
+      most: limits.maxOwnCommandPaths ?? Infinity,
+    },
   ]
   const counts = (left: readonly Change[], directories: number): string[] => {
     const usedLeft = left.filter((change) => change.used).length
@@ -139,9 +116,10 @@ export const renderChanges = (
   for (const group of groups) {
     const shown: { line: string; hunk: readonly string[] }[] = []
     for (const change of group.changes) {
-      const line = `- ${VERB[change.action]} ${quotePath(change.path, limits.maxPathBytes)}${remark(change.difference)}`
+      const line = lineOf(change, limits.maxPathBytes)
       const cost = bytesOf(line) + 1 + (shown.length === 0 ? bytesOf(group.title) + 1 : 0)
-      if (named >= limits.maxNoticePaths || cost > room) {
+      const far = headline !== undefined && !change.used && !change.near
+      if (far || shown.length >= group.most || named >= limits.maxNoticePaths || cost > room) {
         rest.push(change)
         continue
       }

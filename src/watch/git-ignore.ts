@@ -151,7 +151,7 @@ const plainSlashes = (pattern: string): string =>
     character === '/' && at > 0 && at + 2 < pattern.length ? '/' : escaped,
   )
 
-/** Neighbouring rules of one sign, in the negated form: only in that form the library leaves parents alone. */
+/** Neighbouring rules of one sign, all in the negated form: for those the library leaves parents alone. */
 interface Run {
   readonly negative: boolean
   readonly patterns: string[]
@@ -337,7 +337,11 @@ export class GitIgnore {
   /**
    * Whether git ignores a path, tracked or not. A symbolic link is a file.
    * @param path - absolute path; outside the root nothing is ignored.
-   * @returns the same as `git check-ignore --no-index`. Never throws.
+   * @returns the same as `git check-ignore --no-index`, with these exceptions: inside nested repositories
+   *   their own rules hold, and a rule outside decides about the whole; what {@link refused} lists is
+   *   not applied; with `core.ignorecase` a lone capital in brackets matches (in git it matches nothing);
+   *   ignore files that a sparse checkout left out are not read from the index; names that are not UTF-8
+   *   cannot be told apart. Never throws.
    */
   ignores(path: string, isDirectory: boolean): boolean {
     const inside = this.#inside(path)
@@ -373,7 +377,7 @@ export class GitIgnore {
     if (name !== '.git' && (this.#settings.ignoreCase ? name.toLowerCase() : name) !== '.gitignore') {
       return this.#forget(inside)
     }
-    if (this.#directory(parent).ignored) return false
+    if (attempt(() => this.#directory(parent).ignored)) return false
     this.#forget(parent)
     return true
   }
@@ -392,6 +396,7 @@ export class GitIgnore {
    * there or not, `info/exclude` and the user's excludes file, which lie outside the watched tree.
    */
   sources(): string[] {
+    this.#directory('')
     const files = new Set(this.#outside)
     for (const { rules } of this.#directories.values()) for (const { file } of rules) files.add(file.path)
     return [...files]

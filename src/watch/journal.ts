@@ -18,6 +18,8 @@ export interface DirtyPath {
    * It tells a new file from a changed one, and a removed file from one that nobody ever saw.
    */
   readonly existed: boolean | undefined
+  /** Time in ms of its latest invalidation, by the process's monotonic clock. */
+  readonly at: number
 }
 
 /** What a reader gets for its cursor. */
@@ -40,6 +42,7 @@ interface Run {
 interface Entry {
   /** In the order of the events; never empty. */
   readonly runs: Run[]
+  at: number
 }
 
 /** Paths that were dropped at one event. */
@@ -89,14 +92,16 @@ export class Journal {
    * Record an invalidation.
    * @param path - absolute path.
    * @param existed - whether the path was there before; `undefined` when not known.
+   * @param at - time in ms by the process's monotonic clock.
    */
-  note(path: string, existed: boolean | undefined): void {
+  note(path: string, existed: boolean | undefined, at = 0): void {
     const seq = ++this.#head
     const entry = this.#entries.get(path)
     if (entry) {
       // Re-inserted, so that the map stays in the order of the latest events.
       this.#entries.delete(path)
       this.#entries.set(path, entry)
+      entry.at = at
       const latest = entry.runs.at(-1)
       if (latest && latest.existed === existed) latest.lastSeq = seq
       else entry.runs.push({ existed, lastSeq: seq })
@@ -107,7 +112,7 @@ export class Journal {
       this.#drop(seq)
       return
     }
-    this.#entries.set(path, { runs: [{ existed, lastSeq: seq }] })
+    this.#entries.set(path, { runs: [{ existed, lastSeq: seq }], at })
   }
 
   /** Mark the whole root dirty: events were missed. */
@@ -124,7 +129,7 @@ export class Journal {
     if (cursor < this.#head) {
       for (const [path, entry] of this.#entries) {
         const first = entry.runs.find((run) => run.lastSeq > cursor)
-        if (first) paths.push({ path, seq: lastSeqOf(entry), existed: first.existed })
+        if (first) paths.push({ path, seq: lastSeqOf(entry), existed: first.existed, at: entry.at })
       }
     }
     let dropped = 0

@@ -139,7 +139,7 @@ class RootWatch {
 
   #note(path: string, existed: boolean | undefined): void {
     this.#silence.noticed(path)
-    this.#journal.note(path, existed)
+    this.#journal.note(path, existed, performance.now())
   }
 
   #noteAll(): void {

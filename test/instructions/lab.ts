@@ -14,6 +14,7 @@ import { type Session, type SessionEvent, SessionId, SessionStore } from '@deeps
 import { SystemPrompt } from '@deepseek-ai/dsh-system-prompt'
 import * as fsTools from '@deepseek-ai/dsh-tool-fs'
 import { ToolRuntime } from '@deepseek-ai/dsh-tools'
+import type { InstructionSource } from '../../src/instructions/protocol.ts'
 
 /** What the model does in one request. */
 export type Move = string | { readonly tool: string; readonly args: Record<string, unknown> }
@@ -49,13 +50,13 @@ class ScriptedAdapter extends LlmAdapter {
 /** An instruction message of the log. */
 export interface Told {
   readonly text: string
-  readonly source: unknown
+  readonly source: InstructionSource
 }
 
 const toldOf = (event: SessionEvent): Told | undefined => {
   if (event.type !== 'user/message') return undefined
   const { source, content } = event.data
-  if ((source.kind as string) !== 'agent-instructions') return undefined
+  if (source.kind !== 'agent-instructions') return undefined
   return { text: content.map((block) => (block.type === 'text' ? block.text : '')).join(''), source }
 }
 
@@ -63,12 +64,18 @@ const toldOf = (event: SessionEvent): Told | undefined => {
 export class Lab {
   readonly ctx: Context
   readonly agent: Agent
+  /** Whether every step is rejected. */
+  rejecting = false
   readonly #adapter: ScriptedAdapter
 
   private constructor(ctx: Context, agent: Agent, adapter: ScriptedAdapter) {
     this.ctx = ctx
     this.agent = agent
     this.#adapter = adapter
+    ctx.on('agent/pre-step', async (_, next) => {
+      const decision = await next()
+      return this.rejecting ? { kind: 'reject' } : decision
+    })
   }
 
   static async start(options: {

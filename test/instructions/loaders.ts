@@ -38,9 +38,7 @@ export const mountRoom: Mount = async (ctx, { home, config }) => {
     const known = followed.get(session)
     if (known) return known
     const room = new InstructionRoom(configured(config), { dshHome: home, report: () => undefined })
-    room.recall(
-      session.events.flatMap((event) => (event.type === 'user/message' ? [event.data.source] : [])),
-    )
+    room.recall(session.events.flatMap((event) => (event.type === 'user/message' ? [event.data.source] : [])))
     const made = { room, staged: [] }
     followed.set(session, made)
     return made
@@ -50,7 +48,11 @@ export const mountRoom: Mount = async (ctx, { home, config }) => {
       const event = events[seq]
       return event?.type === 'user/message' ? [event.data.source] : []
     })
-  const fold = (batch: readonly UserMessage[], claimed: readonly UserMessage[], ours: readonly UserMessage[]) => {
+  const fold = (
+    batch: readonly UserMessage[],
+    claimed: readonly UserMessage[],
+    ours: readonly UserMessage[],
+  ) => {
     const at = batch.findLastIndex(
       (message) => claimed.includes(message) || message.source.kind === 'agent-instructions',
     )

@@ -1,7 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createHash } from 'node:crypto'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Standing } from '../../src/instructions/standing.ts'
 import { Conversation } from './conversation.ts'
@@ -213,7 +213,7 @@ describe('after each boundary, what is in force', () => {
       fc.asyncProperty(fc.array(move, { minLength: 5, maxLength: 40, size: 'max' }), async (moves) =>
         run(moves, live),
       ),
-      { numRuns: 60 },
+      { numRuns: 40 },
     )
   })
 
@@ -237,7 +237,7 @@ describe('after each boundary, what is in force', () => {
           expect(talk.room.inForce().map(({ state }) => state)).toEqual(texts.map(() => 'in-force'))
         },
       ),
-      { numRuns: 60 },
+      { numRuns: 40 },
     )
   })
 

@@ -104,7 +104,7 @@ describe('the baseline', () => {
     await talk.touch('p/f')
     talk.resume({ instructionFileCandidates: ['AGENTS.md'] })
     const told = await talk.step()
-    expect(changesOf(told)).toEqual(['baseline set .:AGENTS.md', 'baseline remove .:CLAUDE.md'])
+    expect(changesOf(told)).toEqual(['baseline remove .:CLAUDE.md', 'baseline set .:AGENTS.md'])
     expect(textOf(told)).toContain('take the place of every earlier list')
     expect(await talk.step()).toEqual([])
     talk.remove('AGENTS.md')

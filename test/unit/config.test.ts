@@ -27,6 +27,8 @@ const numberKeys: readonly NumberKey[] = [
   { room: 'notice', key: 'maxPathBytes', min: 32, max: 65_536 },
   { room: 'notice', key: 'statConcurrency', min: 1, max: 1_024 },
   { room: 'notice', key: 'maxSteersPerTurn', min: 0, max: 100 },
+  { room: 'notice', key: 'maxOwnCommandPaths', min: 0, max: 10_000 },
+  { room: 'notice', key: 'maxMoveReads', min: 0, max: 10_000 },
   { room: 'notice', key: 'maxHunkBytes', min: 0, max: 65_536 },
   { room: 'notice', key: 'maxLineBytes', min: 32, max: 65_536 },
   { room: 'notice', key: 'hunkContextLines', min: 0, max: 20 },
@@ -51,6 +53,7 @@ const switchKeys = [
 ] as const
 
 const listKeys = [
+  { room: 'notice', key: 'commandTools' },
   { room: 'instructions', key: 'projectRootMarkers' },
   { room: 'instructions', key: 'instructionFileCandidates' },
   { room: 'instructions', key: 'localInstructionFileCandidates' },
@@ -90,6 +93,9 @@ const defaults = {
     maxKeptTextBytes: 4_194_304,
     // Too long to stand twice; what it must hold is tested where it is used.
     secretFiles: expect.arrayContaining(['.env', '.env.*', '*.pem', 'id_rsa*']) as unknown,
+    commandTools: ['bash', 'pwsh', 'bash_persistent', 'pwsh_persistent', 'run_code', 'shell'],
+    maxOwnCommandPaths: 5,
+    maxMoveReads: 50,
     statConcurrency: 16,
     verifyAtTurnStop: true,
     turnStopScope: 'workspace',

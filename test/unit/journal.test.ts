@@ -23,8 +23,8 @@ describe('Journal', () => {
       everything: false,
       dropped: 0,
       paths: [
-        { path: '/b', seq: 2, existed: false },
-        { path: '/c', seq: 3, existed: undefined },
+        { path: '/b', seq: 2, existed: false, at: 0 },
+        { path: '/c', seq: 3, existed: undefined, at: 0 },
       ],
     })
     expect(journal.since(slice.head)).toEqual({ head: 3, everything: false, dropped: 0, paths: [] })

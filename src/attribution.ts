@@ -1,0 +1,73 @@
+/**
+ * Who changed a file, where that is known: another session of this process, or a command of this one.
+ *
+ * @module dsh-live-workspace/attribution
+ */
+
+/** A time span in ms of the process's monotonic clock; open while the command runs. */
+interface Window {
+  readonly startedAt: number
+  endedAt: number | undefined
+}
+
+/** When a session's own commands ran. */
+export class OwnCommands {
+  readonly #most: number
+  readonly #windows: Window[] = []
+
+  /** @param most - windows remembered. */
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  /** A command begins. @returns to be called at its end. */
+  begin(now: number): (endedAt: number) => void {
+    const window: Window = { startedAt: now, endedAt: undefined }
+    this.#windows.push(window)
+    if (this.#windows.length > this.#most) this.#windows.shift()
+    return (endedAt) => {
+      window.endedAt = endedAt
+    }
+  }
+
+  /** Whether a command ran at this moment. */
+  ranAt(moment: number): boolean {
+    return this.#windows.some(
+      ({ startedAt, endedAt }) => startedAt <= moment && moment <= (endedAt ?? Infinity),
+    )
+  }
+}
+
+/** A version that a session has written. */
+export interface Writer {
+  readonly session: string
+  readonly version: string
+  /** Time in ms of the process's monotonic clock. */
+  readonly at: number
+}
+
+/** The latest write of each target by any session of this process. */
+export class Writers {
+  readonly #most: number
+  readonly #latest = new Map<string, Writer>()
+
+  /** @param most - targets remembered. */
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  note(key: string, writer: Writer): void {
+    this.#latest.delete(key)
+    this.#latest.set(key, writer)
+    for (const oldest of this.#latest.keys()) {
+      if (this.#latest.size <= this.#most) return
+      this.#latest.delete(oldest)
+    }
+  }
+
+  /** Who wrote exactly this version. */
+  of(key: string, version: string): Writer | undefined {
+    const writer = this.#latest.get(key)
+    return writer?.version === version ? writer : undefined
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * What is told of the session itself and of the watcher: once for each new condition.
+ *
+ * @module dsh-live-workspace/conditions
+ */
+import type { Notice } from './boundary.ts'
+import {
+  activationReminder,
+  compactionReminder,
+  degradedNotice,
+  recoveredNotice,
+  resumeReminder,
+} from './notice/reminders.ts'
+import type { RenderedNotice } from './notice/render.ts'
+import type { CoveredState, Reminder, SessionState } from './session.ts'
+
+const COVERAGE = 'notice:coverage'
+const LIVE = 'live'
+
+/** Key of changed paths whose names were not kept. */
+export const UNLISTED = 'notice:unlisted'
+/** Key of a move of HEAD. */
+export const HEAD = 'notice:head'
+
+const REMINDERS: Readonly<Record<Reminder, RenderedNotice>> = {
+  resume: resumeReminder,
+  activation: activationReminder,
+  compaction: compactionReminder,
+}
+
+/** A state that is no file's. */
+export const word = (version: string) => ({ kind: 'present', version }) as const
+
+const reminderKey = (reminder: Reminder): string => `notice:${reminder}`
+
+/** Reminders that are due. */
+export const remindersFor = (state: SessionState): Notice[] =>
+  [...state.reminders]
+    .filter((reminder) => state.receipts.lastWord(reminderKey(reminder)) === undefined)
+    .map((reminder) => ({
+      category: reminder,
+      covered: [{ key: reminderKey(reminder), state: word('due') }],
+      ...REMINDERS[reminder],
+    }))
+
+/** A change of coverage that the model has not been told. */
+export const coverageFor = (state: SessionState, turnEnds: boolean): Notice[] => {
+  const coverage = state.reader?.coverage
+  const last = state.receipts.lastWord(COVERAGE)
+  const told = last?.kind === 'present' ? last.version : LIVE
+  if (coverage?.kind === 'degraded' && coverage.fault.code !== told) {
+    const covered = [{ key: COVERAGE, state: word(coverage.fault.code) }]
+    return [{ category: 'coverage', covered, ...degradedNotice(coverage.fault) }]
+  }
+  if (coverage?.kind === 'live' && told !== LIVE && !turnEnds) {
+    return [{ category: 'coverage', covered: [{ key: COVERAGE, state: word(LIVE) }], ...recoveredNotice }]
+  }
+  return []
+}
+
+/**
+ * A message is in the session log: what it covers is told.
+ * @param covered - what {@link SessionState.receipts} had on its way.
+ */
+export const settleCovered = (state: SessionState, covered: readonly CoveredState[]): void => {
+  for (const { key, path, seq, digest, state: told } of covered) {
+    if (digest !== undefined) state.toldDigests.set(key, digest)
+    if (path !== undefined && seq !== undefined) state.settlePath(path, seq)
+    if (told?.kind !== 'unverified') state.doubtful.delete(key)
+    if (key === UNLISTED && told?.kind === 'present') state.unlisted -= Number(told.version)
+    if (key === HEAD) {
+      state.head.settle()
+      state.receipts.forget(key)
+    }
+    for (const reminder of state.reminders) {
+      if (key !== reminderKey(reminder)) continue
+      state.reminders.delete(reminder)
+      state.receipts.forget(key)
+    }
+  }
+}
