@@ -37,6 +37,8 @@ export interface DueInstructions extends InstructionMessage {
 
 /** What a boundary has found to tell. */
 export interface Outcome {
+  /** States that an instruction message of another loader in the batch tells. */
+  readonly toldByOthers: readonly CoveredState[]
   readonly instructions: readonly DueInstructions[]
   readonly notices: readonly Notice[]
   /** Whether a file that the session has used has changed. */
@@ -104,7 +106,14 @@ export class Boundary {
     if (moment.signal.aborted) return NOTHING
     const told = new Set(due.flatMap(({ summaryPaths }) => summaryPaths))
     const covered = findings.filter(isIn(told))
-    const rest = findings.filter((finding) => !isIn(told)(finding) && !settleIfInForce(state, finding))
+    const knows = ({ paths }: Finding) => paths.some((path) => state.instructions?.has(path) === true)
+    // A used file that another loader's message in this batch speaks of is told by that message.
+    const others = moment.entering?.some(isInstructionSource)
+      ? findings.filter((finding) => finding.used && !isIn(told)(finding) && knows(finding))
+      : []
+    const rest = findings.filter(
+      (finding) => !isIn(told)(finding) && !others.includes(finding) && !settleIfInForce(state, finding),
+    )
     const instructions = due.map((message, index) => ({
       ...message,
       covered: index === 0 ? covered.flatMap(({ covers }) => covers) : [],
@@ -129,7 +138,8 @@ export class Boundary {
       due.length > 0 ||
       // What cannot be verified now will hardly be known one step later.
       rest.some(({ used, action }) => used && action !== 'unverified')
-    return { instructions: turnEnds ? [] : instructions, notices, touchesUsed }
+    const toldByOthers = others.flatMap(({ covers }) => covers)
+    return { toldByOthers, instructions: turnEnds ? [] : instructions, notices, touchesUsed }
   }
 
   async #instructions(
@@ -261,7 +271,10 @@ const settleIfInForce = (state: SessionState, finding: Finding): boolean => {
   return true
 }
 
-const NOTHING: Outcome = { instructions: [], notices: [], touchesUsed: false }
+const isInstructionSource = (source: unknown): boolean =>
+  typeof source === 'object' && source !== null && 'kind' in source && source.kind === 'agent-instructions'
+
+const NOTHING: Outcome = { toldByOthers: [], instructions: [], notices: [], touchesUsed: false }
 
 const isIn =
   (paths: ReadonlySet<string>) =>

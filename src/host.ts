@@ -324,6 +324,8 @@ export class Host {
       const sources = decision.messages.map(({ source }) => source)
       const outcome = await this.#examine(state, agent, signal, sources)
       if (this.#closed || state.disposed || signal.aborted) return decision
+      const foreign = decision.messages.findLast(({ source }) => source.kind === 'agent-instructions')
+      if (foreign) state.receipts.issue(String(foreign.id), outcome.toldByOthers)
       const messages = this.#issue(state, outcome)
       if (messages.length === 0) return decision
       return { kind: 'enter', messages: fold(decision.messages, payload.messages, messages) }
@@ -365,7 +367,7 @@ export class Host {
     entering: readonly unknown[] | undefined,
   ): Promise<Outcome> {
     const fs = this.#fs()
-    if (!fs) return { instructions: [], notices: [], touchesUsed: false }
+    if (!fs) return { toldByOthers: [], instructions: [], notices: [], touchesUsed: false }
     await this.#attached(state, agent, signal)
     const { surface } = agent.session
     const surfaceMoved = surface.replaceGeneration !== state.surfaceGeneration

@@ -8,6 +8,7 @@
  */
 import { dirname, join, sep } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
+import { resolveDshHome } from '@deepseek-ai/dsh-home-paths'
 import { messageOf } from '../errors.ts'
 import { type Choice, choose } from './choose.ts'
 import { type InstructionsConfig, isOff, withPlainCandidates } from './config.ts'
@@ -52,7 +53,10 @@ export class InstructionRoom {
   constructor(config: InstructionsConfig, deps: InstructionDeps) {
     this.#config = withPlainCandidates(config)
     this.#deps = deps
-    this.#territory = new Territory(this.#config, config.dshHome === '' ? deps.dshHome : config.dshHome)
+    this.#territory = new Territory(
+      this.#config,
+      config.dshHome === '' ? deps.dshHome : resolveDshHome(config.dshHome),
+    )
   }
 
   /** A tool of the session has reached this path, and the session log holds that. */

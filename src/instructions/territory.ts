@@ -67,9 +67,20 @@ export class Territory {
     return this.#names
   }
 
-  /** The user-global directory, those from the root to the cwd, then the others as they became known. */
+  /** The user-global directory, those from the root to the cwd, then the others, none before its parents. */
   get directories(): readonly Directory[] {
-    return [...this.#directories.values()]
+    const ordered = new Set<Directory>()
+    for (const [id, directory] of this.#directories) {
+      if (!directory.chain) {
+        // A log may speak of a directory before one around it was reached.
+        for (let end = id.indexOf('/'); end >= 0; end = id.indexOf('/', end + 1)) {
+          const outer = this.#directories.get(id.slice(0, end))
+          if (outer) ordered.add(outer)
+        }
+      }
+      ordered.add(directory)
+    }
+    return [...ordered]
   }
 
   /** All scopes, by key, in the order of their directories. */

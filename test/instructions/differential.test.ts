@@ -6,7 +6,7 @@
 import { describe, expect, it } from 'vitest'
 import { Standing } from '../../src/instructions/standing.ts'
 import type { Told } from './lab.ts'
-import { type Mount, mountBoth, mountRoom, mountStock } from './loaders.ts'
+import { type Mount, mountBoth, mountBundle, mountRoom, mountStock } from './loaders.ts'
 import { edit, read, World, type WorldOptions, write } from './world.ts'
 
 interface Scenario extends WorldOptions {
@@ -478,7 +478,7 @@ const SAME: Readonly<Record<string, Scenario>> = {
   'a touch above the budget': {
     files: { ...NESTED, 'p/AGENTS.md': 'p'.repeat(700), 'p/CLAUDE.md': 'c'.repeat(500) },
     config: { maxBytes: 1_300 },
-    run: async (world) => void (await world.turn(read('p/f'), 'x')),
+    run: async (world) => void (await world.turn(read('p/f'), read('p/f'), 'x')),
   },
   'a file above the limit of one source': {
     files: { 'AGENTS.md': 'r'.repeat(101), 'CLAUDE.md': 'Claude.\n' },
@@ -500,6 +500,13 @@ describe('the same as the loader of the host', () => {
   it.each(Object.entries(SAME))('%s', async (name, scenario) => {
     const [ours, theirs] = [await play(name, mountRoom, scenario), await play(name, mountStock, scenario)]
     expect(comparable(ours)).toEqual(comparable(theirs))
+  })
+})
+
+describe('the whole bundle tells the same', () => {
+  it.each(Object.entries(SAME))('%s', async (name, scenario) => {
+    const ours = await play(name, mountBundle, scenario)
+    expect(comparable(ours)).toEqual(comparable(await play(name, mountStock, scenario)))
   })
 })
 

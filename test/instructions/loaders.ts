@@ -4,6 +4,7 @@ import { createUserMessage, type UserMessage } from '@deepseek-ai/dsh-llm'
 import type { Session } from '@deepseek-ai/dsh-session'
 import type { InstructionsConfig } from '../../src/instructions/config.ts'
 import { InstructionRoom } from '../../src/instructions/room.ts'
+import * as bundle from '../../src/index.ts'
 import { configured } from './conversation.ts'
 
 /** Settings that both loaders know. */
@@ -96,6 +97,12 @@ export const mountRoom: Mount = async (ctx, { home, config }) => {
     },
     { prepend: true },
   )
+}
+
+/** The whole bundle, without a watcher. */
+export const mountBundle: Mount = async (ctx, { home, config }) => {
+  const row = { watch: { backend: 'off' }, instructions: { ...config, dshHome: home } }
+  await ctx.registry.plugin(bundle, bundle.Config(row))
 }
 
 /** Both, as in a host whose presets bring the shipped loader along. */

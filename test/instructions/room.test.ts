@@ -1,6 +1,9 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import type { InstructionMessage } from '../../src/instructions/view.ts'
+import { digestOf } from '../../src/instructions/text.ts'
 import { changesOf, Conversation, textOf } from './conversation.ts'
 
 describe('the baseline', () => {
@@ -141,7 +144,53 @@ describe('the baseline', () => {
   })
 })
 
+describe('news', () => {
+  it('is what the session was not told before', async () => {
+    const talk = await Conversation.start({ 'AGENTS.md': 'Root.', 'p/AGENTS.md': 'P.' })
+    const news = (messages: readonly InstructionMessage[]) => messages.map(({ news }) => news)
+    expect(news(await talk.step())).toEqual([true])
+    expect(news(await talk.touch('p/f'))).toEqual([true])
+    expect(await talk.step()).toEqual([])
+    const log = talk.visible.map(({ source }) => source)
+    talk.compact()
+    expect(news(await talk.step())).toEqual([false, false])
+    talk.compact()
+    talk.resume()
+    talk.room.recall(log)
+    talk.write('p/AGENTS.md', 'P, new.')
+    expect(news(await talk.step())).toEqual([false, true])
+    talk.remove('AGENTS.md')
+    expect(news(await talk.step())).toEqual([true])
+  })
+
+  it('is not what a budget left for later', async () => {
+    const talk = await Conversation.start(
+      { 'p/AGENTS.md': 'p'.repeat(400), 'p/CLAUDE.md': 'c'.repeat(400) },
+      { config: { maxBytes: 700 } },
+    )
+    expect((await talk.touch('p/f')).map(({ news }) => news)).toEqual([true])
+    const later = await talk.step()
+    expect(changesOf(later)).toEqual(['set p:AGENTS.md'])
+    expect(later.map(({ news }) => news)).toEqual([false])
+  })
+})
+
 describe('the project root', () => {
+  it('is where a marker is a link that leads somewhere', async () => {
+    const talk = await Conversation.start(
+      { 'AGENTS.md': 'Root.', 'a/AGENTS.md': 'A.', 'a/b/AGENTS.md': 'B.', 'git/HEAD': '' },
+      { cwd: 'a/b' },
+    )
+    rmSync(talk.path('.git'), { recursive: true })
+    talk.link('a/.git', 'nowhere')
+    talk.link('.git', 'git')
+    expect(changesOf(await talk.step())).toEqual([
+      'baseline set .:AGENTS.md',
+      'baseline set a:AGENTS.md',
+      'baseline set a/b:AGENTS.md',
+    ])
+  })
+
   it('is the cwd without a marker', async () => {
     const talk = await Conversation.start({ 'AGENTS.md': 'Root.', 'a/AGENTS.md': 'A.' }, { cwd: 'a' })
     rmSync(talk.path('.git'), { recursive: true })
@@ -243,6 +292,18 @@ describe('nested scopes', () => {
     expect(await talk.touch('../elsewhere/f')).toEqual([])
   })
 
+  it('come outer ones first, in whatever order they were reached', async () => {
+    const talk = await Conversation.start({ 'p/q/AGENTS.md': 'Q.', 'z/AGENTS.md': 'Z.' })
+    await talk.touch('p/q/f')
+    talk.write('p/AGENTS.md', 'P.')
+    talk.write('p/q/AGENTS.md', 'Q, new.')
+    expect(changesOf(await talk.touch('z/f'))).toEqual([
+      'set p:AGENTS.md',
+      'set z:AGENTS.md',
+      'replace p/q:AGENTS.md',
+    ])
+  })
+
   it('appear later in a directory that was visited before', async () => {
     const talk = await Conversation.start({ 'p/f': '' }, { live: true })
     await talk.touch('p/f')
@@ -268,8 +329,8 @@ describe('nested scopes', () => {
     expect(changesOf(await talk.touch('node_modules/m/f', 'out/f', 'src/f'))).toEqual(['set src:AGENTS.md'])
     const open = await Conversation.start(files, { config: { loadIgnoredDirectories: true } })
     expect(changesOf(await open.touch('node_modules/m/f', 'out/f'))).toEqual([
-      'set node_modules/m:AGENTS.md',
       'set out:AGENTS.md',
+      'set node_modules/m:AGENTS.md',
     ])
     open.resume({})
     expect(await open.step()).toEqual([])
@@ -550,6 +611,12 @@ describe('settings', () => {
     expect(changesOf(await talk.step())).toEqual(['baseline set .:RULES.md'])
   })
 
+  it('name another home, also from the home of the person', async () => {
+    const talk = await Conversation.start({}, { config: { dshHome: '~/no-such-home-of-a-harness' } })
+    await talk.step()
+    expect(talk.room.followed().directories[0]).toBe(join(homedir(), 'no-such-home-of-a-harness'))
+  })
+
   it('load only the first candidate of each list in `first` mode, and say what it takes the place of', async () => {
     const talk = await Conversation.start(
       { 'CLAUDE.md': 'Claude.', 'AGENTS.local.md': 'Local.', 'CLAUDE.local.md': 'Other local.' },
@@ -562,6 +629,20 @@ describe('settings', () => {
     const told = await talk.step()
     expect(changesOf(told)).toEqual(['set .:AGENTS.md', 'remove .:CLAUDE.md'])
     expect(textOf(told)).toContain('take the place of those from `CLAUDE.md`')
+  })
+
+  it('speak of no predecessor from the other list in `first` mode', async () => {
+    const talk = await Conversation.start(
+      { 'AGENTS.local.md': 'Local.', 'CLAUDE.md': 'Claude.' },
+      { config: { candidateSelection: 'first' } },
+    )
+    await talk.step()
+    talk.remove('AGENTS.local.md')
+    talk.remove('CLAUDE.md')
+    talk.write('AGENTS.md', 'Agents.')
+    const told = textOf(await talk.step())
+    expect(told).toContain('take the place of those from `CLAUDE.md`')
+    expect(told).not.toContain('`AGENTS.local.md`')
   })
 
   it('do not fall through to a later candidate in `first` mode when the first is refused', async () => {
@@ -612,6 +693,25 @@ describe('beside another loader', () => {
     expect(await talk.room.compose(talk.view({ visible }))).toEqual([])
     talk.otherLoader = false
     expect(changesOf(await talk.room.compose(talk.view({ visible })))).toEqual(['baseline set .:AGENTS.md'])
+  })
+
+  it('assumes nothing about an identity that it cannot read', async () => {
+    const talk = await Conversation.start({ 'AGENTS.md': 'x', 'p/AGENTS.md': 'P.' })
+    for (const identity of ['', '5', 'null', '{"projectRoot":5}', '{"projectRoot":"../elsewhere"}']) {
+      talk.resume()
+      const entering = [theirs(identity, [])]
+      const told = await talk.room.compose(talk.view({ entering }))
+      expect(changesOf(told)).toEqual(['set .:AGENTS.md'])
+    }
+  })
+
+  it('follows the root of their baseline', async () => {
+    const talk = await Conversation.start({ 'AGENTS.md': 'Root.', 'a/AGENTS.md': 'A.' }, { cwd: 'a' })
+    const there = { action: 'set', scope: '.\0AGENTS.md', path: 'AGENTS.md', digest: digestOf('A.') }
+    const entering = [theirs(other, [there])]
+    expect(await talk.room.compose(talk.view({ entering }))).toEqual([])
+    talk.write('a/AGENTS.md', 'A, new.')
+    expect(changesOf(await talk.room.compose(talk.view({ entering })))).toEqual(['replace .:AGENTS.md'])
   })
 
   it('takes over when the other loader turns out to be gone', async () => {

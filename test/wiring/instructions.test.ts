@@ -933,11 +933,14 @@ describe('beside the stock loader', () => {
     expect(toldOf(agent)).toHaveLength(6)
   })
 
-  it('what the stock loader tells is in no notice', async () => {
+  it.each([
+    ['not used', quiet],
+    ['read', read('AGENTS.md')],
+  ])('what the stock loader tells of a file that the session has %s is in no notice', async (_what, call) => {
     const { harness, agent } = await beside()
     await agent.prompt()
     await harness.live()
-    await agent.call(quiet)
+    await agent.call(call)
     harness.write('AGENTS.md', 'Root rule two.\n')
     await agent.call(quiet)
     harness.remove('AGENTS.md')
