@@ -7,9 +7,12 @@ import {
   activationReminder,
   compactionReminder,
   degradedNotice,
+  instructionsChangedNotice,
   recoveredNotice,
   resumeReminder,
 } from '../src/notice/reminders.ts'
+import { headLine } from '../src/notice/head-line.ts'
+import { differenceOf } from '../src/notice/hunk.ts'
 import { renderChanges, type Change, type RenderedNotice } from '../src/notice/render.ts'
 import { faultOf } from '../src/watch/faults.ts'
 
@@ -25,6 +28,52 @@ const many: Change[] = Array.from({ length: 400 }, (_, index) => ({
   path: `tree/d${index % 8}/file-${index}.txt`,
   used: false,
 }))
+
+const before = 'export const a = 1\nexport const b = 1\nexport const c = 1\n'
+const hunkLimits = { maxHunkBytes: 1_200, maxLineBytes: 300, contextLines: 1 }
+
+const compared: Change[] = [
+  {
+    action: 'modified',
+    path: 'src/a.ts',
+    used: true,
+    difference: differenceOf(before, before.replace('b = 1', 'b = 2'), hunkLimits),
+  },
+  {
+    action: 'modified',
+    path: 'src/crlf.ts',
+    used: true,
+    difference: differenceOf(before, before.replaceAll('\n', '\r\n'), hunkLimits),
+  },
+]
+
+const attributed: Change[] = [
+  { action: 'modified', path: 'src/a.ts', used: true, by: 'session "session-4711", 40 s ago' },
+  { action: 'modified', path: 'src/b.ts', used: true, ownCommand: true },
+  { action: 'created', path: 'out/a.js', used: false, ownCommand: true },
+]
+
+const shaped: Change[] = [
+  { action: 'moved', path: 'src/old.ts', to: 'src/new.ts', used: true },
+  { action: 'moved', path: 'lib/', to: 'core/', used: true, alongside: 300 },
+  { action: 'undone', path: 'src/a.ts', used: true },
+  { action: 'restored', path: 'src/b.ts', used: true },
+  { action: 'modified', path: 'log.txt', used: true, untold: 7 },
+]
+
+const switched = headLine(
+  {
+    kind: 'switched',
+    from: { branch: 'main', commit: '1f0c2b3a4d5e' },
+    to: { branch: 'feature', commit: '9a8b7c6d5e4f' },
+    operation: undefined,
+    action: 'checkout',
+    steps: 1,
+    message: undefined,
+  },
+  3_000,
+  limits.maxPathBytes,
+)
 
 const messages: readonly [string, string, RenderedNotice][] = [
   ['changes', 'Files that the session has used, and others', renderChanges([...used, ...others], 0, limits)],
@@ -48,6 +97,7 @@ const messages: readonly [string, string, RenderedNotice][] = [
     degradedNotice(faultOf({ code: 'ENOSPC' })),
   ],
   ['coverage', 'Watching works again', recoveredNotice],
+  ['changes', 'Instruction files changed while the model gave its last answer', instructionsChangedNotice],
 ]
 
 const messagesPart = (): string =>

@@ -292,15 +292,16 @@ describe('nested scopes', () => {
     expect(await talk.touch('../elsewhere/f')).toEqual([])
   })
 
-  it('come outer ones first, in whatever order they were reached', async () => {
+  it('come outer ones first, also where the log speaks of an inner one before', async () => {
     const talk = await Conversation.start({ 'p/q/AGENTS.md': 'Q.', 'z/AGENTS.md': 'Z.' })
     await talk.touch('p/q/f')
+    talk.resume()
     talk.write('p/AGENTS.md', 'P.')
     talk.write('p/q/AGENTS.md', 'Q, new.')
-    expect(changesOf(await talk.touch('z/f'))).toEqual([
+    expect(changesOf(await talk.touch('z/f', 'p/f'))).toEqual([
       'set p:AGENTS.md',
-      'set z:AGENTS.md',
       'replace p/q:AGENTS.md',
+      'set z:AGENTS.md',
     ])
   })
 
@@ -329,8 +330,8 @@ describe('nested scopes', () => {
     expect(changesOf(await talk.touch('node_modules/m/f', 'out/f', 'src/f'))).toEqual(['set src:AGENTS.md'])
     const open = await Conversation.start(files, { config: { loadIgnoredDirectories: true } })
     expect(changesOf(await open.touch('node_modules/m/f', 'out/f'))).toEqual([
-      'set out:AGENTS.md',
       'set node_modules/m:AGENTS.md',
+      'set out:AGENTS.md',
     ])
     open.resume({})
     expect(await open.step()).toEqual([])
