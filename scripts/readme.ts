@@ -80,6 +80,18 @@ const messages: readonly [string, string, RenderedNotice][] = [
   ['changes', 'Only files that it has not used', renderChanges(others, 0, limits)],
   [
     'changes',
+    'What changed in small text files whose read the model still sees',
+    renderChanges(compared, 0, limits),
+  ],
+  [
+    'changes',
+    'Who changed it, where that is known',
+    renderChanges(attributed, 0, { ...limits, maxOwnCommandPaths: 5 }),
+  ],
+  ['changes', 'Shapes of their own', renderChanges(shaped, 0, limits)],
+  ['changes', 'A move of HEAD', renderChanges([...used, ...many], 0, limits, switched)],
+  [
+    'changes',
     'Many, here with `maxNoticePaths: 2`',
     renderChanges(many, 0, { ...limits, maxNoticePaths: 2 }),
   ],
