@@ -68,8 +68,11 @@ interface Seen {
   readonly live: boolean
 }
 
-/** Share of the longest wait that is left for asking after a barrier that did not pass. */
-const RESERVED_FOR_ASKING = 0.25
+/** Shares of the longest wait: for the watcher, and for unused files after the used ones. */
+const BARRIER_SHARE = 0.5
+const OTHERS_SHARE = 0.5
+
+type Asked = readonly [Subject, Answer, Comparison | 'late' | undefined]
 
 /** Does the work of all boundaries of one plugin instance. */
 export class Boundary {
@@ -104,6 +107,7 @@ export class Boundary {
     if (moment.signal.aborted) return NOTHING
     const due = await this.#instructions(state, moment, live)
     if (moment.signal.aborted) return NOTHING
+    const hasNews = due.some(({ news }) => news)
     const told = new Set(due.flatMap(({ summaryPaths }) => summaryPaths))
     const covered = findings.filter(isIn(told))
     const knows = ({ paths }: Finding) => paths.some((path) => state.instructions?.has(path) === true)
@@ -120,7 +124,7 @@ export class Boundary {
     }))
     const notices = [
       // Their text may not wait in the inbox, where the host's own loader would take it for its own.
-      ...(turnEnds && due.length > 0
+      ...(turnEnds && hasNews
         ? [{ category: 'changes', covered: [], ...instructionsChangedNotice } as const]
         : []),
       // No reason to keep a turn going: they wait for the next request.
@@ -135,7 +139,7 @@ export class Boundary {
       }),
     ]
     const touchesUsed =
-      due.length > 0 ||
+      hasNews ||
       // What cannot be verified now will hardly be known one step later.
       rest.some(({ used, action }) => used && action !== 'unverified')
     const toldByOthers = others.flatMap(({ covers }) => covers)
@@ -169,23 +173,20 @@ export class Boundary {
     const { watch } = this.#config
     const deadline = new Deadline(watch.maxWaitMs, moment.signal)
     try {
-      const answers = new Map<string, Promise<[Subject, Answer]>>()
-      const ask = (id: string, subject: Subject) => {
-        const asked = this.#ask(state, subject, deadline)
-        const answer = asked.then((found): [Subject, Answer] => [subject, found])
-        answers.set(id, answer)
-      }
+      // The sweep of used files is sound without any watcher, so it runs beside the barrier.
+      const full = turnEnds || state.turn.fresh || state.reader?.coverage.kind !== 'live'
+      const asked = new Map<string, Promise<Asked>>()
+      const ask = (id: string, subject: Subject) =>
+        asked.set(id, this.#ask(state, subject, deadline, moment.fs))
       const sweep = (keys: Iterable<string>) => {
         for (const key of keys) {
-          const subject = answers.has(key) ? undefined : subjectOfKey(state, key)
+          const subject = asked.has(key) ? undefined : subjectOfKey(state, key)
           if (subject) ask(key, subject)
         }
       }
-      // The sweep of used files is sound without any watcher, so it runs beside the barrier.
-      const full = turnEnds || state.turn.fresh || state.reader?.coverage.kind !== 'live'
       sweep(state.unwatched)
       sweep(state.takeSweep(full ? Infinity : watch.sweepBudget))
-      const limit = Math.ceil(watch.maxWaitMs * (1 - RESERVED_FOR_ASKING))
+      const limit = Math.ceil(watch.maxWaitMs * BARRIER_SHARE)
       const passed = (await state.reader?.barrier(limit, moment.signal)) ?? 'unclean'
       const slice = state.reader?.read()
       if (slice) state.absorb(slice, watch.maxJournalPaths)
@@ -194,33 +195,19 @@ export class Boundary {
       state.lastCoverage = coverage
       if (passed !== 'clean' || slice?.everything) sweep(state.takeSweep(Infinity))
       // What the watcher named is asked about anew, even if the sweep just did: it may be older.
-      for (const [id, subject] of dirtySubjects(state)) ask(id, subject)
-      const settled = await Promise.all(answers.values())
-      const away = await this.#rootIsAway(state, settled, deadline)
-      const comparisons = await Promise.all(
-        settled.map(([subject, answer]) => compare(state, this.contents, subject, answer, deadline)),
+      const [used, others] = [new Map<string, Subject>(), new Map<string, Subject>()]
+      for (const [id, subject] of dirtySubjects(state)) (subject.used ? used : others).set(id, subject)
+      for (const [id, subject] of used) ask(id, subject)
+      const ofUsed = await this.#judgeAll(state, [...asked.values()], deadline, moment)
+      // Used files come first, whatever else has happened; what is left of the time is the others'.
+      const rest = new Deadline(watch.maxWaitMs * OTHERS_SHARE, moment.signal)
+      const answers = Array.from(others.values(), (subject) => this.#ask(state, subject, rest, moment.fs))
+      const findings = [...ofUsed, ...(await this.#judgeAll(state, answers, rest, moment))].filter(
+        (finding) => isDue(state, finding, turnEnds),
       )
-      const findings: Finding[] = []
-      for (const [index, [subject, answer]] of settled.entries()) {
-        const comparison = comparisons[index]
-        if (comparison && comparison.before.digest === comparison.now.digest) {
-          this.#renew(state, subject, comparison, moment)
-        }
-        // A workspace that is moved away for a while is not "every file deleted".
-        if (away && isAbsent(answer)) hold(state, subject)
-        else {
-          const finding = judge(state, subject, answer, comparison)
-          if (finding && isDue(state, finding, turnEnds)) findings.push(finding)
-        }
-      }
       const live = passed === 'clean' && coverage === 'live'
-      const moves = await findMoves(
-        state,
-        this.contents,
-        findings,
-        this.#config.notice.maxMoveReads,
-        deadline,
-      )
+      const moves = await findMoves(state, this.contents, findings, this.#config.notice.maxMoveReads, rest)
+      rest.cancel()
       const root = state.place?.root
       const head = root === undefined ? undefined : await state.head.look(root, state.reader, live)
       return { findings, moves, head, live }
@@ -229,7 +216,56 @@ export class Boundary {
     }
   }
 
-  async #ask(state: SessionState, subject: Subject, deadline: Deadline): Promise<Answer> {
+  async #judgeAll(
+    state: SessionState,
+    asked: readonly Promise<Asked>[],
+    deadline: Deadline,
+    moment: Moment,
+  ): Promise<Finding[]> {
+    const settled = await Promise.all(asked)
+    const away = await this.#rootIsAway(state, settled, deadline)
+    const findings: Finding[] = []
+    for (const [subject, answer, compared] of settled) {
+      const comparison = this.#inTime(state, subject, answer, compared)
+      // A workspace that is moved away for a while is not "every file deleted".
+      if (comparison === 'late' || (away && isAbsent(answer))) {
+        hold(state, subject)
+        continue
+      }
+      if (comparison && comparison.before.digest === comparison.now.digest) {
+        this.#renew(state, subject, comparison, moment)
+      }
+      const finding = judge(state, subject, answer, comparison)
+      if (finding) findings.push(finding)
+    }
+    return findings
+  }
+
+  /** A comparison that was not ready is waited for once; after that the change is told without it. */
+  #inTime(
+    state: SessionState,
+    { used }: Subject,
+    answer: Answer,
+    comparison: Comparison | 'late' | undefined,
+  ): Comparison | 'late' | undefined {
+    if (!used || answer.kind !== 'known' || answer.now.kind !== 'present') return undefined
+    const { version } = answer.now
+    if (comparison !== 'late') {
+      state.heldBack.delete(used.key)
+      return comparison
+    }
+    if (state.heldBack.get(used.key) === version) return undefined
+    state.heldBack.set(used.key, version)
+    return 'late'
+  }
+
+  async #ask(state: SessionState, subject: Subject, deadline: Deadline, fs: FileSystem): Promise<Asked> {
+    const answer = await this.#answer(state, subject, deadline)
+    const resolve = (path: string) => fs.resolve(path)
+    return [subject, answer, await compare(state, this.contents, subject, answer, resolve, deadline)]
+  }
+
+  async #answer(state: SessionState, subject: Subject, deadline: Deadline): Promise<Answer> {
     const target = subject.used?.target
     switch (await this.contents.underWay(state, subject.used?.key, deadline)) {
       case 'settled':
@@ -251,11 +287,7 @@ export class Boundary {
   }
 
   /** Asked only when something is missing. */
-  async #rootIsAway(
-    state: SessionState,
-    answers: readonly [Subject, Answer][],
-    deadline: Deadline,
-  ): Promise<boolean> {
+  async #rootIsAway(state: SessionState, answers: readonly Asked[], deadline: Deadline): Promise<boolean> {
     if (!state.place || !answers.some(([, answer]) => isAbsent(answer))) return false
     const root = await this.#revalidator.ask({ path: state.place.root }, deadline)
     return root.kind !== 'known' || root.now.kind !== 'present' || root.now.type !== 'directory'

@@ -3,6 +3,7 @@
  *
  * @module dsh-live-workspace/compare
  */
+import type { FsTarget } from '@deepseek-ai/dsh-fs'
 import type { Contents } from './contents.ts'
 import type { Content } from './ledger/content.ts'
 import type { Answer, Deadline } from './revalidate.ts'
@@ -19,21 +20,34 @@ export interface Comparison {
 
 /**
  * Compare what a session saw of a file with what is there now.
- * @returns `undefined` when the version did not move, or when one of the contents could not be read.
+ * @param resolve - resolves a path through the filesystem service.
+ * @returns `undefined` when the version did not move or one of the contents cannot be read; `late` when
+ *   that could not be found out in time.
  */
 export const compare = async (
   state: SessionState,
   contents: Contents,
   subject: Subject,
   answer: Answer,
+  resolve: (path: string) => Promise<FsTarget>,
   deadline: Deadline,
-): Promise<Comparison | undefined> => {
+): Promise<Comparison | 'late' | undefined> => {
   const { used } = subject
   if (!used || used.seen.kind !== 'present' || answer.kind !== 'known') return undefined
   if (answer.now.kind !== 'present' || answer.now.type !== 'file') return undefined
   if (answer.now.version === used.seen.version) return undefined
   const before = await contents.seen(state, used.key, used.seen.version, deadline)
-  if (!before) return undefined
-  const now = await contents.now(state, used.key, answer.target, answer.now.version, deadline)
-  return now && { before, now }
+  if (!before) return deadline.expired ? 'late' : undefined
+  // A link may have been put in its place: then what is read there is not the file that was seen.
+  const target = await Promise.race([
+    // What cannot be resolved is not compared; the change is told as such.
+    resolve(used.target.displayPath).catch(() => 'unknown' as const),
+    deadline.reached,
+  ])
+  if (target === undefined) return 'late'
+  if (target === 'unknown') return undefined
+  if (String(target.targetKey) !== used.key) return undefined
+  const now = await contents.now(state, used.key, used.target, answer.now.version, deadline)
+  if (!now) return deadline.expired ? 'late' : undefined
+  return { before, now }
 }

@@ -3,6 +3,7 @@
  *
  * @module dsh-live-workspace/conditions
  */
+import type { FsTarget } from '@deepseek-ai/dsh-fs'
 import type { Notice } from './boundary.ts'
 import {
   activationReminder,
@@ -58,12 +59,33 @@ export const coverageFor = (state: SessionState, turnEnds: boolean): Notice[] =>
   return []
 }
 
+/** A version whose content the model has been shown. */
+export interface ShownVersion {
+  readonly target: FsTarget
+  readonly version: string
+}
+
 /**
  * A message is in the session log: what it covers is told.
  * @param covered - what {@link SessionState.receipts} had on its way.
+ * @param messageSeq - number of the log event that holds the message.
+ * @returns versions that the model knows as if it had read them.
  */
-export const settleCovered = (state: SessionState, covered: readonly CoveredState[]): void => {
-  for (const { key, path, seq, digest, state: told } of covered) {
+export const settleCovered = (
+  state: SessionState,
+  covered: readonly CoveredState[],
+  messageSeq: number,
+): ShownVersion[] => {
+  const shown: ShownVersion[] = []
+  for (const { key, path, seq, digest, content, state: told } of covered) {
+    const entry = state.ledger.get(key)
+    if (content && entry && told?.kind === 'present') {
+      // Everything that changed is shown, so the model knows this content as if it had read it.
+      state.ledger.renew(key, { kind: 'present', version: content.version }, messageSeq)
+      state.shelf.put(key, content)
+      state.receipts.forget(key)
+      shown.push({ target: entry.target, version: content.version })
+    }
     if (digest !== undefined) state.toldDigests.set(key, digest)
     if (path !== undefined && seq !== undefined) state.settlePath(path, seq)
     if (told?.kind !== 'unverified') state.doubtful.delete(key)
@@ -78,4 +100,5 @@ export const settleCovered = (state: SessionState, covered: readonly CoveredStat
       state.receipts.forget(key)
     }
   }
+  return shown
 }

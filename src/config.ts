@@ -25,7 +25,9 @@ const watch = {
   debounceMs: count(0, 60_000, 75).description(
     'Quiet time in ms that ends the wait at a boundary where no exact barrier exists.',
   ),
-  maxWaitMs: count(1, 60_000, 500).description('Longest wait in ms for the watcher at one boundary.'),
+  maxWaitMs: count(1, 60_000, 500).description(
+    'Longest wait in ms at one boundary for the watcher and the used files; other files may take half as long again.',
+  ),
   pollIntervalMs: count(10, 600_000, 100).description('Time in ms between two scans when polling.'),
   ignoredDirectories: names(['.git', 'node_modules']).description(
     'Names of directories that are neither watched nor reported, at any depth.',
@@ -78,6 +80,15 @@ const notice = {
   secretFiles: names([
     '.env',
     '.env.*',
+    '.envrc',
+    '*.env',
+    '*.tfvars',
+    '*.tfvars.json',
+    '*apikey*',
+    '*api_key*',
+    '*api-key*',
+    '*.secret',
+    '*.secrets',
     '*.pem',
     '*.key',
     '*.p12',
@@ -218,7 +229,12 @@ const unknownKey = (key: string, path: string, known: readonly string[], value: 
 }
 
 const checkRoom = <S extends Shape>(room: string, shape: S, raw: unknown): Values<S> => {
-  if (raw !== undefined && !isPlainObject(raw)) return reject(room, raw, 'a group of settings')
+  if (raw !== undefined && !isPlainObject(raw))
+    return reject(
+      room,
+      raw,
+      room === 'instructions' ? 'a group of settings, or false' : 'a group of settings',
+    )
   const given = raw ?? {}
   for (const key of Object.keys(given)) {
     if (!Object.hasOwn(shape, key)) unknownKey(key, `${room}.`, Object.keys(shape), given[key])

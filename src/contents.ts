@@ -71,9 +71,12 @@ export class Contents {
   ): Promise<Content | undefined> {
     const known = state.latest.at(key, version)
     if (known) return known
-    const content = await Promise.race([this.#read(target, version), deadline.reached.then(() => undefined)])
-    if (content) state.latest.put(key, content)
-    return content
+    // Kept also when it comes too late for this boundary: the next one finds it.
+    const reading = this.#read(target, version).then((content) => {
+      if (content) state.latest.put(key, content)
+      return content
+    })
+    return Promise.race([reading, deadline.reached.then(() => undefined)])
   }
 
   async #read(target: FsTarget, version: string): Promise<Content | undefined> {

@@ -301,7 +301,18 @@ export class Host {
         if (event.data.source.kind === 'agent-instructions') {
           state.loggedInstructions.push({ seq: event.seq, source: event.data.source })
         }
-        settleCovered(state, state.receipts.settle(String(event.data.id), event.seq))
+        for (const { target, version } of settleCovered(
+          state,
+          state.receipts.settle(String(event.data.id), event.seq),
+          event.seq,
+        )) {
+          this.#renewGuard(session, target, version)
+        }
+        // Only so many states of unused files are remembered; a forgotten one could at worst be told again.
+        state.receipts.trim(
+          this.#parts.config.watch.maxJournalPaths,
+          (key) => key.startsWith('notice:') || state.ledger.get(key) !== undefined,
+        )
         if (typeof event.surfaceOp === 'object' && state.ledger.size > 0) state.reminders.add('compaction')
         return
       default:
@@ -379,14 +390,16 @@ export class Host {
       entering,
       surfaceMoved,
       visible: (seq) => (nodes ??= new Set(surface.nodes)).has(seq),
-      renewGuard: (target, version) => this.#renewGuard(agent, target, version),
+      renewGuard: (target, version) => this.#renewGuard(agent.session, target, version),
     })
     state.turn.fresh = false
     return outcome
   }
 
   /** Only for content that was found equal: the host's guard takes the version as read by the session. */
-  #renewGuard(agent: Agent, target: FsTarget, version: string): void {
+  #renewGuard(session: Session, target: FsTarget, version: string): void {
+    const agent = this.#ctx.agents.get(session.id)
+    if (!agent) return
     // The host brands versions; this one came from its own `stat`.
     const observation: FsObservation = { kind: 'present', version: version as FsVersion }
     this.#contain('renewing the guard', () => this.#ctx.emit('fs/observed', target, observation, { agent }))

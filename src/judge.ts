@@ -27,6 +27,8 @@ export interface Finding {
   /** Time in ms of the latest event for it; `undefined` where no event came. */
   readonly at: number | undefined
   readonly comparison: Comparison | undefined
+  /** Only that something happened is known: it is counted, not named. */
+  readonly uncertain?: boolean
   /** What a message that tells it covers. */
   readonly covers: readonly CoveredState[]
 }
@@ -36,6 +38,33 @@ const unverifiedKey = (key: string): string => `unverified:${key}`
 
 /** Whether the target is missing, as far as the service says. */
 export const isAbsent = (answer: Answer): boolean => answer.kind === 'known' && answer.now.kind === 'absent'
+
+/** Stands for bytes that are no UTF-8. */
+const REPLACEMENT = '\uFFFD'
+
+/** Something happened to an unused path, and more than that could not be found out in time. */
+const uncertain = (state: SessionState, { waiting }: Subject): Finding | undefined => {
+  const first = waiting[0]
+  if (!first || state.reader?.coverage.kind === 'starting') return undefined
+  return {
+    key: `path:${first.path}`,
+    path: state.shown(first.path),
+    paths: waiting.map(({ path }) => path),
+    used: undefined,
+    action: 'modified',
+    now: { kind: 'unverified' },
+    target: undefined,
+    at: first.at,
+    comparison: undefined,
+    uncertain: true,
+    covers: waiting.map(({ path, seq }) => ({
+      key: `path:${path}`,
+      state: { kind: 'unverified' },
+      path,
+      seq,
+    })),
+  }
+}
 
 /** Nothing is known of a file while its whole workspace is away; a used one is asked about again. */
 export const hold = (state: SessionState, { used, waiting }: Subject): void => {
@@ -73,7 +102,7 @@ export const judge = (
 ): Finding | undefined => {
   if (answer.kind === 'late') {
     if (subject.used) state.doubtful.set(subject.used.key, subject.used.target)
-    return undefined
+    return subject.used ? undefined : uncertain(state, subject)
   }
   const key = subject.used?.key ?? (answer.target && String(answer.target.targetKey))
   if (key === undefined) return undefined
@@ -81,7 +110,7 @@ export const judge = (
   const asked = 'path' in subject.question ? subject.question.path : answer.target?.displayPath
   const finding = (action: Action, toldKey: string, now: Now): Finding => ({
     key,
-    path: state.shown(used?.target.displayPath ?? asked ?? key),
+    path: used ? state.shownTarget(key, used.target) : state.shown(asked ?? key),
     paths: [key, asked, used?.target.displayPath, ...subject.waiting.map(({ path }) => path)].filter(
       (path) => path !== undefined,
     ),
@@ -113,8 +142,13 @@ export const judge = (
   const met = used !== undefined || lastState !== undefined || subject.waiting.length > 0
   const plain = met ? classify(used !== undefined, lastState, subject.waiting[0]?.existed, now) : undefined
   const asSeen = used !== undefined && sameSeen(used.seen, now)
+  if (!used && plain === 'deleted' && asked?.includes(REPLACEMENT) === true) return uncertain(state, subject)
   const action = asSeen && plain ? 'restored' : used ? actionFor(state, key, plain, now, comparison) : plain
   if (action) return finding(action, key, now)
+  // A name that is not UTF-8 cannot be asked about: all that is known is that something happened to it.
+  if (!used && now.kind === 'absent' && asked?.includes(REPLACEMENT) === true && subject.waiting.length > 0) {
+    return uncertain(state, subject)
+  }
   state.doubtful.delete(key)
   for (const { path, seq } of subject.waiting) state.settlePath(path, seq)
   if (asSeen) state.receipts.forget(key)

@@ -18,8 +18,12 @@ import type { Move } from './shapes.ts'
  * again is told after 1, 2, 4, … boundaries, and where a turn begins or ends.
  */
 export const isDue = (state: SessionState, { key, action, used }: Finding, turnEnds: boolean): boolean => {
-  if (!used || action !== 'modified' || state.receipts.lastWord(key) === undefined) return true
-  const last = state.flapping.get(key) ?? { told: 0, wait: 0, untold: 0, tellNow: false }
+  if (!used || action !== 'modified') return true
+  const last = state.flapping.get(key)
+  if (!last) {
+    state.flapping.set(key, { told: 0, wait: 0, untold: 0, tellNow: true })
+    return true
+  }
   const due = turnEnds || state.turn.fresh || last.wait === 0
   const untold = last.tellNow ? 0 : last.untold
   state.flapping.set(
@@ -48,10 +52,15 @@ export const newsFor = (
     return []
   }
   if (changes.length === 0 && state.unlisted === 0 && !head) return []
-  const covered = findings.flatMap(({ covers }) => covers)
-  if (state.unlisted > 0) covered.push({ key: UNLISTED, state: word(String(state.unlisted)) })
-  if (head) covered.push({ key: HEAD, state: word('moved') })
   const { config } = shown
   const headline = head && headLine(head, unique.length, config.maxPathBytes)
-  return [{ category: 'changes', covered, ...renderChanges(changes, state.unlisted, config, headline) }]
+  const rendered = renderChanges(changes, state.unlisted, config, headline)
+  const covered = findings.flatMap(({ key, comparison, covers }) =>
+    rendered.shownInFull?.has(key) === true
+      ? covers.map((state) => ({ ...state, content: comparison?.now }))
+      : covers,
+  )
+  if (state.unlisted > 0) covered.push({ key: UNLISTED, state: word(String(state.unlisted)) })
+  if (head) covered.push({ key: HEAD, state: word('moved') })
+  return [{ category: 'changes', covered, ...rendered }]
 }

@@ -30,7 +30,7 @@ const differenceFor = (finding: Finding, shown: Presentation): Difference | unde
   if (!config.showHunks || !used || !comparison || finding.action === 'restored') return undefined
   if ([path, used.target.displayPath, used.key, ...finding.paths].some(isSecret)) return undefined
   // Only against a text that the model still holds.
-  if (used.nested || !visible(used.resultSeq)) return undefined
+  if (used.nested || ![used.resultSeq, ...used.alsoShown].every(visible)) return undefined
   const [before, now] = [comparison.before.text, comparison.now.text]
   return before === undefined || now === undefined
     ? undefined
@@ -57,6 +57,8 @@ const changeOf = (
   const by = writerOf(finding, shown)
   const ownCommand = by === undefined && finding.at !== undefined && state.ownCommands.ranAt(finding.at)
   return {
+    key: finding.key,
+    uncertain: finding.uncertain,
     action: finding.action,
     path: finding.path,
     used: finding.used !== undefined,

@@ -9,7 +9,7 @@ import { OwnCommands } from './attribution.ts'
 import { HeadWatch } from './head.ts'
 import type { LoggedInstructions } from './history.ts'
 import type { InstructionRoom } from './instructions/room.ts'
-import { ContentShelf } from './ledger/content.ts'
+import { type Content, ContentShelf } from './ledger/content.ts'
 import { Ledger, type LedgerEntry } from './ledger/ledger.ts'
 import { type Covered, Receipts } from './ledger/receipts.ts'
 import type { Before } from './notice/classify.ts'
@@ -43,6 +43,8 @@ export interface CoveredState extends Covered<Before> {
   readonly seq?: number
   /** Digest of the content that is told. */
   readonly digest?: string | undefined
+  /** The content, where the message shows everything that changed in it. */
+  readonly content?: Content | undefined
 }
 
 /** A reason for a reminder, told once. */
@@ -128,6 +130,9 @@ export class SessionState {
   readonly #keyByPath = new Map<string, string>()
   readonly #linked = new Set<string>()
   readonly #unwatched = new Set<string>()
+  readonly #realPaths = new Map<string, string>()
+  /** Targets whose comparison outlasted a boundary, by target and version. */
+  readonly heldBack = new Map<string, string>()
   /** Keys in the order of their last check, the longest ago first. */
   readonly #sweepOrder = new Set<string>()
 
@@ -147,6 +152,7 @@ export class SessionState {
       this.toldDigests.delete(entry.key)
       this.flapping.delete(entry.key)
       this.instructions?.touch(entry.target.displayPath)
+      if (fs) this.instructions?.touch(fs.processPath(entry.target))
       this.#index(entry, fs)
     }
   }
@@ -162,6 +168,7 @@ export class SessionState {
     if (!fs) return
     const real = fs.processPath(target)
     const expected = this.#expectedPath(target)
+    this.#realPaths.set(key, real)
     this.#keyByPath.set(real, key)
     this.#keyByPath.set(expected, key)
     if (real === expected) this.#linked.delete(key)
@@ -252,6 +259,13 @@ export class SessionState {
     const { place } = this
     if (!place || !isWithin(place.lexical, target.displayPath)) return target.displayPath
     return join(place.real, relative(place.lexical, target.displayPath))
+  }
+
+  /** A used target as the model knows it: by the path that it used, else by where it really lies. */
+  shownTarget(key: string, target: FsTarget): string {
+    const { place } = this
+    if (place && isWithin(place.lexical, target.displayPath)) return this.shown(target.displayPath)
+    return this.shown(this.#realPaths.get(key) ?? target.displayPath)
   }
 
   /** A path as the model knows it: relative to the cwd within the root, else absolute. */

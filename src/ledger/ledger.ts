@@ -35,6 +35,8 @@ export interface Shown {
 
 /** A committed observation. */
 export interface LedgerEntry<T> extends Observation<T>, Shown {
+  /** Further log events that showed the model what has changed since. */
+  readonly alsoShown: readonly number[]
   /** Order of commitment in the session. */
   readonly sequence: number
 }
@@ -142,14 +144,19 @@ export class Ledger<T> {
     return doubtful
   }
 
-  /** The target has another version with the content that was seen. */
-  renew(key: string, seen: Seen): void {
+  /**
+   * The model knows the content of another version: the same, or shown to it.
+   * @param shownSeq - number of the log event that showed what has changed.
+   */
+  renew(key: string, seen: Seen, shownSeq?: number): void {
     const entry = this.#entries.get(key)
-    if (entry) this.#entries.set(key, { ...entry, seen })
+    if (!entry) return
+    const alsoShown = shownSeq === undefined ? entry.alsoShown : [...entry.alsoShown, shownSeq]
+    this.#entries.set(key, { ...entry, seen, alsoShown })
   }
 
   #commit(observation: Observation<T> & Shown): LedgerEntry<T> {
-    const entry = { ...observation, sequence: ++this.#sequence }
+    const entry = { ...observation, alsoShown: [], sequence: ++this.#sequence }
     // Re-inserted, so that the map stays in the order of commitment.
     this.#entries.delete(entry.key)
     this.#entries.set(entry.key, entry)

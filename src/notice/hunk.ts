@@ -8,9 +8,12 @@ import { bytesOf, escapeLine } from './escape.ts'
 
 /** Difference of two texts, as it is told. */
 export type Difference =
-  /** Lines of a unified diff, without file headers. */
+  /** Lines of a unified diff, without file headers; `complete` unless a line lost its end. */
   | {
       readonly kind: 'hunk'
+      readonly complete: boolean
+      /** What else differs: line endings, byte order mark. */
+      readonly encoding: string | undefined
       readonly lines: readonly string[]
       readonly added: number
       readonly removed: number
@@ -40,7 +43,7 @@ const endingsOf = (text: string): string => {
 const plain = (text: string): string =>
   (text.startsWith(BOM) ? text.slice(BOM.length) : text).replaceAll('\r\n', '\n')
 
-const encodingDifference = (before: string, after: string): string => {
+const encodingDifference = (before: string, after: string): string | undefined => {
   const parts: string[] = []
   if (endingsOf(before) !== endingsOf(after)) {
     parts.push(`line endings ${endingsOf(before)} → ${endingsOf(after)}`)
@@ -48,10 +51,14 @@ const encodingDifference = (before: string, after: string): string => {
   if (before.startsWith(BOM) !== after.startsWith(BOM)) {
     parts.push(after.startsWith(BOM) ? 'byte order mark added' : 'byte order mark removed')
   }
-  return parts.length > 0 ? parts.join(', ') : 'line endings'
+  return parts.length > 0 ? parts.join(', ') : undefined
 }
 
-const lineCount = (text: string): number => (text === '' ? 0 : text.split('\n').length)
+/** As in a unified diff: an empty range names the line before it. */
+const range = (start: number, lines: number): string => `${lines === 0 ? start - 1 : start},${lines}`
+
+const lineCount = (text: string): number =>
+  text === '' ? 0 : text.split('\n').length - (text.endsWith('\n') ? 1 : 0)
 
 /**
  * Describe a change.
@@ -60,7 +67,7 @@ const lineCount = (text: string): number => (text === '' ? 0 : text.split('\n').
  */
 export const differenceOf = (before: string, after: string, limits: HunkLimits): Difference => {
   const [old, now] = [plain(before), plain(after)]
-  if (old === now) return { kind: 'encoding', what: encodingDifference(before, after) }
+  if (old === now) return { kind: 'encoding', what: encodingDifference(before, after) ?? 'line endings' }
   const patch = structuredPatch('', '', old, now, undefined, undefined, {
     context: limits.contextLines,
     // Each edited line takes at least two bytes: beyond this many nothing would fit anyway.
@@ -69,16 +76,20 @@ export const differenceOf = (before: string, after: string, limits: HunkLimits):
   if (!patch) return { kind: 'rewritten', before: lineCount(old), after: lineCount(now) }
   const lines: string[] = []
   let [added, removed, bytes] = [0, 0, 0]
+  let complete = true
   for (const hunk of patch.hunks) {
-    lines.push(`@@ -${hunk.oldStart},${hunk.oldLines} +${hunk.newStart},${hunk.newLines} @@`)
+    lines.push(`@@ -${range(hunk.oldStart, hunk.oldLines)} +${range(hunk.newStart, hunk.newLines)} @@`)
     for (const line of hunk.lines) {
       if (line.startsWith('+')) added += 1
       if (line.startsWith('-')) removed += 1
-      lines.push(escapeLine(line, limits.maxLineBytes))
+      const shown = escapeLine(line, limits.maxLineBytes)
+      // Only a shortened line is smaller than what it stands for.
+      complete &&= bytesOf(shown) >= bytesOf(line)
+      lines.push(shown)
     }
   }
   for (const line of lines) bytes += bytesOf(line) + 1
   return bytes <= limits.maxHunkBytes
-    ? { kind: 'hunk', lines, added, removed }
+    ? { kind: 'hunk', lines, added, removed, complete, encoding: encodingDifference(before, after) }
     : { kind: 'counts', added, removed }
 }

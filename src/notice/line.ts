@@ -9,6 +9,10 @@ import type { Difference } from './hunk.ts'
 
 /** One change as it is told. */
 export interface Change {
+  /** Identity of the target, where the caller wants to know it again. */
+  readonly key?: string
+  /** It is only counted: what became of it could not be found out in time. */
+  readonly uncertain?: boolean | undefined
   readonly action: Action | 'moved'
   /** Path as the model knows it: relative to the session's cwd where that is possible. */
   readonly path: string
@@ -52,9 +56,12 @@ const differenceRemark = (difference: Difference | undefined): string | undefine
       return `only ${difference.what}`
     case 'rewritten':
       return `${difference.before} → ${difference.after} lines`
-    case 'hunk':
     case 'counts':
       return `+${difference.added} −${difference.removed} lines`
+    case 'hunk': {
+      const encoding = difference.encoding === undefined ? '' : `, ${difference.encoding}`
+      return `+${difference.added} −${difference.removed} lines${encoding}`
+    }
   }
 }
 

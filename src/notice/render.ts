@@ -23,6 +23,8 @@ export interface RenderedNotice {
   readonly text: string
   /** One line for a person. */
   readonly summary: string
+  /** Keys of changed files of which everything that changed is shown. */
+  readonly shownInFull?: ReadonlySet<string>
 }
 
 const DIRECTORIES_IN_COUNT = 5
@@ -65,6 +67,22 @@ const summarize = (used: readonly Change[], others: number): string => {
   return used.length === 1 ? `${inShort(first)}${rest}` : `${plural(used.length, 'used file')} changed${rest}`
 }
 
+const CARRY_ON = 'Leave these changes as they are unless asked to undo them. No reply is needed; carry on.'
+const STALE =
+  'What you remember of the used files may be out of date: read a file again before you rely on it.'
+const PARTLY_STALE =
+  'Where a change is not shown, what you remember of the file may be out of date: read it again before you rely on it.'
+const COMPLETE = 'The lines shown are everything that changed in the used files.'
+const UNAFFECTED = 'No file that this session has used is affected. No reply is needed; carry on.'
+
+const longestFoot = (used: number): string => (used === 0 ? UNAFFECTED : `${PARTLY_STALE} ${CARRY_ON}`)
+
+const footFor = (used: readonly Change[], shownInFull: ReadonlySet<string>): string => {
+  if (used.length === 0) return UNAFFECTED
+  const known = used.filter(({ key }) => key !== undefined && shownInFull.has(key)).length
+  return `${known === 0 ? STALE : known === used.length ? COMPLETE : PARTLY_STALE} ${CARRY_ON}`
+}
+
 /**
  * Render one notice. Files that the session has used come first; whatever is not named is counted.
  * @param changes - at least one, or `unlisted` above 0.
@@ -83,10 +101,6 @@ export const renderChanges = (
   const others = byRelevance(changes.filter((change) => !change.used))
   const intro = "Workspace changes outside this session's recorded file operations."
   const head = headline === undefined ? intro : `${intro}\n${headline}`
-  const foot =
-    used.length > 0
-      ? 'What you remember of the used files may be out of date: read a file again before you rely on it. Leave these changes as they are unless asked to undo them. No reply is needed; carry on.'
-      : 'No file that this session has used is affected. No reply is needed; carry on.'
   const groups = [
     { title: 'Used by this session:', changes: used, most: Infinity },
     {
@@ -109,42 +123,54 @@ export const renderChanges = (
     ]
   }
   // Room for the counts is kept free to the end: nothing may be cut silently.
-  let room = limits.maxNoticeBytes - bytesOf(frame([head, ...counts(changes, 0), foot]))
+  let room = limits.maxNoticeBytes - bytesOf(frame([head, ...counts(changes, 0), longestFoot(used.length)]))
   let named = 0
-  const groupsShown: { title: string; shown: { line: string; hunk: readonly string[] }[] }[] = []
+  const groupsShown: { title: string; shown: { line: string; change: Change }[] }[] = []
   const rest: Change[] = []
   for (const group of groups) {
-    const shown: { line: string; hunk: readonly string[] }[] = []
+    const shown: { line: string; change: Change }[] = []
     for (const change of group.changes) {
       const line = lineOf(change, limits.maxPathBytes)
       const cost = bytesOf(line) + 1 + (shown.length === 0 ? bytesOf(group.title) + 1 : 0)
       const far = headline !== undefined && !change.used && !change.near
-      if (far || shown.length >= group.most || named >= limits.maxNoticePaths || cost > room) {
+      if (
+        far ||
+        change.uncertain ||
+        shown.length >= group.most ||
+        named >= limits.maxNoticePaths ||
+        cost > room
+      ) {
         rest.push(change)
         continue
       }
       room -= cost
       named += 1
-      shown.push({ line, hunk: change.difference?.kind === 'hunk' ? change.difference.lines : [] })
+      shown.push({ line, change })
     }
     if (shown.length > 0) groupsShown.push({ title: group.title, shown })
   }
+  const shownInFull = new Set<string>()
   // Names come first; hunks take what is left.
   const lines = groupsShown.flatMap(({ title, shown }) => [
     title,
-    ...shown.flatMap(({ line, hunk }) => {
-      const indented = hunk.map((text) => `  ${text}`)
+    ...shown.flatMap(({ line, change: { key, difference, action } }) => {
+      if (action === 'restored' && key !== undefined) shownInFull.add(key)
+      if (difference?.kind === 'encoding' && key !== undefined) shownInFull.add(key)
+      if (difference?.kind !== 'hunk') return [line]
+      const indented = difference.lines.map((text) => `  ${text}`)
       const cost = indented.reduce((sum, text) => sum + bytesOf(text) + 1, 0)
       if (cost > room) return [line]
       room -= cost
+      if (difference.complete && key !== undefined) shownInFull.add(key)
       return [line, ...indented]
     }),
   ])
+  const foot = footFor(used, shownInFull)
   const compose = (directories: number) => frame([head, ...lines, ...counts(rest, directories), foot])
   let text = compose(DIRECTORIES_IN_COUNT)
   for (let directories = DIRECTORIES_IN_COUNT - 1; directories >= 0; directories -= 1) {
     if (bytesOf(text) <= limits.maxNoticeBytes) break
     text = compose(directories)
   }
-  return { text, summary: summarize(used, others.length + unlisted) }
+  return { text, summary: summarize(used, others.length + unlisted), shownInFull }
 }

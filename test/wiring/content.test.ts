@@ -1,10 +1,13 @@
 import { execFileSync } from 'node:child_process'
 import {
+  appendFileSync,
   chmodSync,
   copyFileSync,
   linkSync,
   readFileSync,
   renameSync,
+  rmSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
@@ -70,7 +73,7 @@ describe('a used file of equal content', () => {
 
   it('is told to be as it was again, when another content had been told', async () => {
     const { harness, agent } = await withReadFile()
-    harness.write('a.ts', 'other\n')
+    harness.write('a.ts', 'other\n'.repeat(400))
     await agent.call(quiet)
     harness.write('a.ts', ORIGINAL)
     await agent.call(quiet)
@@ -137,6 +140,89 @@ describe('what changed in a used file', () => {
     writeFileSync(harness.path('a.ts'), Buffer.from([0x63, 0x61, 0x66, 0xe9, 0x0a]))
     await agent.call(quiet)
     expect(textOf(agent.told)).toContain('- modified "a.ts"\n')
+    await agent.end()
+  })
+})
+
+describe('a change that was shown in full', () => {
+  it('needs no new reading: the next edit passes, and a further change is shown by itself', async () => {
+    const { harness, agent, path } = await withReadFile()
+    harness.write('a.ts', ORIGINAL.replace('b = 1', 'b = 2'))
+    await agent.call(quiet)
+    expect(textOf(agent.told)).toContain('The lines shown are everything that changed')
+    await agent.call(edit('a.ts', 'a = 1', 'a = 2'))
+    expect(readFileSync(path, 'utf8')).toContain('a = 2')
+    expect(agent.told).toEqual([])
+    harness.write('a.ts', readFileSync(path, 'utf8').replace('c = 1', 'c = 2'))
+    await agent.call(quiet)
+    expect(textOf(agent.told)).toContain('+export const c = 2')
+    expect(textOf(agent.told)).not.toContain('+export const b')
+    await agent.end()
+  })
+
+  it('says so when the line endings changed beside the text', async () => {
+    const { harness, agent } = await withReadFile()
+    harness.write('a.ts', ORIGINAL.replace('b = 1', 'b = 2').replaceAll('\n', '\r\n'))
+    await agent.call(quiet)
+    expect(textOf(agent.told)).toContain('(+1 −1 lines, line endings LF → CRLF)')
+    await agent.end()
+  })
+})
+
+describe('a link put in the place of a used file', () => {
+  it.each(['.env', 'other.txt'])('shows nothing of %s, to which it leads', async (name) => {
+    const harness = await boot({ files: { 'a.ts': ORIGINAL, [name]: 'PRIVATE=1\n' } })
+    const agent = await harness.agent('main')
+    await agent.prompt()
+    await agent.call(read('a.ts'))
+    harness.remove('a.ts')
+    symlinkSync(name, harness.path('a.ts'))
+    await agent.call(quiet)
+    expect(textOf(agent.told)).toContain('- modified "a.ts"')
+    expect(textOf(agent.told)).not.toContain('PRIVATE')
+    await agent.end()
+  })
+
+  it('shows nothing of a file in a directory to which its directory leads now', async () => {
+    const harness = await boot({ files: { 'd/a.ts': ORIGINAL, 'private/a.ts': 'PRIVATE=1\n' } })
+    const agent = await harness.agent('main')
+    await agent.prompt()
+    await agent.call(read('d/a.ts'))
+    rmSync(harness.path('d'), { recursive: true })
+    symlinkSync('private', harness.path('d'))
+    await agent.call(quiet)
+    expect(textOf(agent.told)).not.toContain('PRIVATE')
+    await agent.end()
+  })
+})
+
+describe('a name that is not UTF-8', () => {
+  it('is counted, and never told to be deleted while it is there', async () => {
+    const { harness, agent } = await withReadFile()
+    const path = Buffer.concat([Buffer.from(`${harness.path('.')}/bad`), Buffer.from([0xff, 0xfe])])
+    writeFileSync(path, 'one\n')
+    await agent.call(quiet)
+    appendFileSync(path, 'two\n')
+    await agent.call(quiet)
+    expect(textOf(agent.notices)).not.toContain('deleted')
+    expect(textOf(agent.notices)).toContain('1 more path')
+    await agent.end()
+  })
+})
+
+describe('used files among very many changes', () => {
+  it('are all told at once, with what changed in them', async () => {
+    const files = Object.fromEntries(Array.from({ length: 1_500 }, (_, n) => [`s/f${n}.txt`, 'a\n']))
+    const harness = await boot({ files, config: { watch: { maxWaitMs: 2_000 } } })
+    const agent = await harness.agent('main')
+    await harness.live()
+    await agent.prompt()
+    await agent.call(...[1, 400, 800, 1_200, 1_499].map((n) => read(`s/f${n}.txt`)))
+    for (const name of Object.keys(files)) harness.write(name, 'b\n')
+    await agent.call(quiet)
+    for (const n of [1, 400, 800, 1_200, 1_499]) {
+      expect(textOf(agent.told)).toContain(`- modified "s/f${n}.txt" (+1 −1 lines`)
+    }
     await agent.end()
   })
 })
