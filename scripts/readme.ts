@@ -124,9 +124,11 @@ const configPart = (): string =>
   [
     '| key | meaning | allowed |',
     '| --- | --- | --- |',
-    ...describeConfig().map(
-      ({ key, description, allowed }) => `| \`${key}\` | ${description} | ${allowed} |`,
-    ),
+    ...describeConfig().map(({ key, description, allowed }) => {
+      // As code: a `*` in a name would be taken for emphasis.
+      const shown = allowed.replace(/\(default (.*)\)$/, '(default `$1`)')
+      return `| \`${key}\` | ${description} | ${shown} |`
+    }),
   ].join('\n')
 
 const replacePart = (readme: string, name: string, content: string): string => {
