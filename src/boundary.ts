@@ -9,7 +9,7 @@ import { Writers } from './attribution.ts'
 import { compare, type Comparison } from './compare.ts'
 import { coverageFor, remindersFor } from './conditions.ts'
 import { Contents } from './contents.ts'
-import type { InstructionMessage } from './instructions/view.ts'
+import type { InstructionMessage, InstructionView } from './instructions/view.ts'
 import { isDue, newsFor } from './news.ts'
 import { findMoves, type Move } from './shapes.ts'
 import { type Finding, hold, isAbsent, judge } from './judge.ts'
@@ -153,7 +153,7 @@ export class Boundary {
   ): Promise<readonly InstructionMessage[]> {
     const { instructions: room, place, reader } = state
     if (!room || !place) return []
-    const messages = await room.compose({
+    const view: InstructionView = {
       fs: moment.fs,
       cwd: place.lexical,
       signal: moment.signal,
@@ -161,7 +161,9 @@ export class Boundary {
       entering: moment.entering,
       live: live && state.followsInstructions,
       ignored: (path) => reader?.ignores(path, true) ?? false,
-    })
+    }
+    if (room.isQuiet(view)) return []
+    const messages = await room.compose(view)
     const followed = reader?.follow(room.followed())
     // What is followed only from now on may have changed just before.
     if (followed?.added) room.suspectAll()

@@ -23,6 +23,7 @@ import {
   type InstructionChange,
   type InstructionSource,
   parseScope,
+  readSource,
   scopeKey,
 } from './protocol.ts'
 import { renderBaseline, renderChanges, type Rendered, type Transition } from './render.ts'
@@ -48,6 +49,8 @@ export class InstructionRoom {
   readonly #recalled = new Set<string>()
   #everythingInDoubt = true
   #placeInDoubt = true
+  /** What was visible when the last look, with everything followed, had nothing to tell. */
+  #quiet: readonly unknown[] | undefined
   #last: { readonly choice: Choice; readonly standing: Standing } | undefined
 
   constructor(config: InstructionsConfig, deps: InstructionDeps) {
@@ -61,16 +64,26 @@ export class InstructionRoom {
 
   /** A tool of the session has reached this path, and the session log holds that. */
   touch(absolutePath: string): void {
-    for (const key of this.#territory.keysAt(absolutePath)) this.#facts.doubt(key)
+    this.#doubt(absolutePath)
     const directory = dirname(absolutePath)
-    if (!this.#learned.has(directory)) this.#touched.add(directory)
+    if (this.#learned.has(directory)) return
+    this.#touched.add(directory)
+    this.#quiet = undefined
   }
 
   /** A path may have changed. Any path may be given. */
   suspect(absolutePath: string): void {
-    for (const key of this.#territory.keysAt(absolutePath)) this.#facts.doubt(key)
+    this.#doubt(absolutePath)
     if (this.#config.projectRootMarkers.some((marker) => absolutePath.endsWith(sep + marker))) {
       this.#placeInDoubt = true
+      this.#quiet = undefined
+    }
+  }
+
+  #doubt(absolutePath: string): void {
+    for (const key of this.#territory.keysAt(absolutePath)) {
+      this.#facts.doubt(key)
+      this.#quiet = undefined
     }
   }
 
@@ -78,6 +91,14 @@ export class InstructionRoom {
   suspectAll(): void {
     this.#everythingInDoubt = true
     this.#placeInDoubt = true
+    this.#quiet = undefined
+  }
+
+  /** Whether nothing can have become due since the last look. */
+  isQuiet({ live, visible, entering }: InstructionView): boolean {
+    const last = this.#quiet
+    if (!live || !last || last.length !== visible.length) return false
+    return visible.every((source, index) => source === last[index]) && !entering?.some((it) => readSource(it))
   }
 
   /**
@@ -85,6 +106,7 @@ export class InstructionRoom {
    * @param sources - sources of all its user messages, also of those that the model cannot see any more.
    */
   recall(sources: readonly unknown[]): void {
+    this.#quiet = undefined
     const log = new Standing(sources)
     this.#memory.meet(log)
     for (const key of log.words.keys()) this.#recalled.add(key)
@@ -135,6 +157,8 @@ export class InstructionRoom {
   async compose(view: InstructionView): Promise<readonly InstructionMessage[]> {
     if (isOff(this.#config)) return []
     view.signal.throwIfAborted()
+    if (this.isQuiet(view)) return []
+    this.#quiet = undefined
     const isOurs = (print: string) => this.#memory.isOurs(print)
     this.#others.notice(view.entering ?? [], isOurs)
     const standing = new Standing([...view.visible, ...(view.entering ?? [])])
@@ -146,7 +170,11 @@ export class InstructionRoom {
     await this.#refresh(pass, view.live)
     const identity = baselineIdentity(this.#config, frame.cwd, frame.root)
     const found = await this.#settlePlan(pass, { view, standing, other, identity })
-    return this.#render(found, pass, identity)
+    const messages = this.#render(found, pass, identity)
+    const settled =
+      messages.length === 0 && [...this.#territory.scopes.keys()].every((key) => !this.#facts.isDue(key))
+    this.#quiet = settled && view.live ? view.visible : undefined
+    return messages
   }
 
   /** Find the project, unless it is known. @returns nothing if the working directory cannot be asked. */

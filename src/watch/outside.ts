@@ -1,11 +1,12 @@
 /**
  * Watches of single directories that the tree watcher does not reach: outside the root, or ignored.
  *
- * Each one is not recursive and reports only the names asked for; a home directory is never listed.
+ * Each one is not recursive and reports only the names asked for; a home directory is never listed. A
+ * path whose directory is not there yet is followed by the nearest one around it that is.
  *
  * @module dsh-live-workspace/watch/outside
  */
-import { type FSWatcher, watch } from 'node:fs'
+import { type FSWatcher, statSync, watch } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
 /** What is to be followed. Absolute real paths. */
@@ -18,14 +19,19 @@ export interface FollowRequest {
 
 interface Watched {
   readonly watcher: FSWatcher
-  readonly names: Set<string>
+  /** Name in the directory → paths that an event of it is about. */
+  readonly reports: Map<string, Set<string>>
 }
+
+const isDirectory = (path: string): boolean =>
+  statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 
 /** Follows names in directories of one root's surroundings. */
 export class OutsideWatches {
   readonly #detached: <T>(make: () => T) => T
   readonly #onChange: (path: string) => void
   readonly #watched = new Map<string, Watched>()
+  readonly #followed = new Set<string>()
   #closed = false
 
   constructor(detached: <T>(make: () => T) => T, onChange: (path: string) => void) {
@@ -43,26 +49,14 @@ export class OutsideWatches {
     { directories, names, files }: FollowRequest,
     covered: (path: string) => boolean,
   ): { added: boolean; complete: boolean } {
-    const wanted = new Map<string, Set<string>>()
+    let [added, complete] = [false, true]
     const want = (path: string) => {
-      if (covered(path)) return
-      const directory = dirname(path)
-      wanted.set(directory, (wanted.get(directory) ?? new Set()).add(basename(path)))
+      if (this.#followed.has(path) || covered(path)) return
+      if (this.#follow(path)) added = true
+      else complete = false
     }
     for (const directory of directories) for (const name of names) want(join(directory, name))
     for (const file of files) want(file)
-    let [added, complete] = [false, true]
-    for (const [directory, wantedNames] of wanted) {
-      const known = this.#watched.get(directory)
-      if (known) {
-        for (const name of wantedNames) {
-          if (known.names.has(name)) continue
-          known.names.add(name)
-          added = true
-        }
-      } else if (this.#watch(directory, wantedNames)) added = true
-      else complete = false
-    }
     return { added, complete }
   }
 
@@ -70,30 +64,57 @@ export class OutsideWatches {
     this.#closed = true
     for (const { watcher } of this.#watched.values()) watcher.close()
     this.#watched.clear()
+    this.#followed.clear()
   }
 
-  #watch(directory: string, names: Set<string>): boolean {
+  #follow(path: string): boolean {
     if (this.#closed) return false
     try {
-      const watcher = this.#detached(() =>
-        watch(directory, { persistent: false }, (_event, name) => {
-          if (name !== null && names.has(name)) this.#onChange(join(directory, name))
-          // Its own name, or none: the directory itself was moved or removed.
-          else if (name === null || name === basename(directory)) this.#drop(directory, names)
-        }),
-      )
-      watcher.on('error', () => this.#drop(directory, names))
-      this.#watched.set(directory, { watcher, names })
+      let [directory, name] = [dirname(path), basename(path)]
+      while (!isDirectory(directory) && directory !== dirname(directory)) {
+        ;[directory, name] = [dirname(directory), basename(directory)]
+      }
+      const { reports } = this.#watched.get(directory) ?? this.#watch(directory)
+      reports.set(name, (reports.get(name) ?? new Set()).add(path))
+      this.#followed.add(path)
       return true
     } catch {
-      // Not there, or no handle to be had: whoever asked looks for itself, and asks again.
+      // No handle to be had: whoever asked looks for itself, and asks again.
       return false
     }
   }
 
-  #drop(directory: string, names: ReadonlySet<string>): void {
-    this.#watched.get(directory)?.watcher.close()
+  #watch(directory: string): Watched {
+    const reports = new Map<string, Set<string>>()
+    const watcher = this.#detached(() =>
+      watch(directory, { persistent: false }, (_event, name) => {
+        const paths = name === null ? undefined : reports.get(name)
+        if (name !== null && paths) this.#report(directory, name, paths)
+        // Its own name, or none: the directory itself was moved or removed.
+        else if (name === null || name === basename(directory)) this.#drop(directory)
+      }),
+    )
+    watcher.on('error', () => this.#drop(directory))
+    const watched = { watcher, reports }
+    this.#watched.set(directory, watched)
+    return watched
+  }
+
+  #report(directory: string, name: string, paths: ReadonlySet<string>): void {
+    for (const path of paths) {
+      // What was waited for from afar is to be followed from near by now.
+      if (join(directory, name) !== path) this.#followed.delete(path)
+      this.#onChange(path)
+    }
+  }
+
+  #drop(directory: string): void {
+    const watched = this.#watched.get(directory)
     this.#watched.delete(directory)
-    for (const name of names) this.#onChange(join(directory, name))
+    watched?.watcher.close()
+    for (const path of [...(watched?.reports.values() ?? [])].flatMap((paths) => [...paths])) {
+      this.#followed.delete(path)
+      this.#onChange(path)
+    }
   }
 }

@@ -22,6 +22,8 @@ export interface CheckoutPlan {
   /** Paths that differ between the branches. */
   readonly changed: number
   readonly runs: number
+  /** Longest time in ms for the runs of one mode. */
+  readonly limitMs: number
 }
 
 const SETTLE_MS = 700
@@ -57,7 +59,7 @@ export const makeBranches = ({ root, files, changed }: CheckoutPlan): readonly s
 }
 
 export const runCheckouts = async (
-  { root, runs }: CheckoutPlan,
+  { root, runs, limitMs }: CheckoutPlan,
   changed: readonly string[],
   mode: Mode,
 ): Promise<{ readonly runs: readonly CheckoutRun[]; readonly faults: readonly string[] }> => {
@@ -65,7 +67,8 @@ export const runCheckouts = async (
   const { reader } = watching
   try {
     const results: CheckoutRun[] = []
-    for (let run = 0; run < runs; run += 1) {
+    const deadline = performance.now() + limitMs
+    for (let run = 0; run < runs && performance.now() < deadline; run += 1) {
       await pause(SETTLE_MS)
       await reader.barrier(config.watch.maxWaitMs, never)
       reader.read()
@@ -83,7 +86,7 @@ export const runCheckouts = async (
         barrierMs: Number(barrierMs.toFixed(1)),
       })
     }
-    if (runs % 2 === 1) git(root, 'checkout', '--quiet', 'base')
+    if (results.length % 2 === 1) git(root, 'checkout', '--quiet', 'base')
     return { runs: results, faults: [...watching.faults] }
   } finally {
     await watching.close()

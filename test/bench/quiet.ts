@@ -1,104 +1,140 @@
 /**
- * Part 2: what a boundary adds to a step when nothing has changed.
+ * Part 2: what the plugin adds to a step when nothing has changed.
  *
- * The real boundary with the host's own local file service, one session that has used some files, and a
- * watcher for each mode. The modes take turns, so that whatever else this machine does meets both.
+ * The host's real services in this process, one agent that has read some files, and a scripted model
+ * that answers at once. What is timed is `agent/pre-step` as a whole, beside the same host without the
+ * plugin. The hosts take turns, so that whatever else this machine does meets all of them.
  */
-import { Context } from '@deepseek-ai/cordis'
-import { LocalFileSystem } from '@deepseek-ai/dsh-fs-local'
+import { writeFileSync } from 'node:fs'
+import { basename } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { Boundary } from '../../src/boundary.ts'
-import { SessionState } from '../../src/session.ts'
+import { BenchHost } from './host.ts'
 import { type Spread, spreadOf } from './numbers.ts'
-import { config, type Mode, modes, type Watching, watchTree } from './watching.ts'
+import { modes } from './watching.ts'
 
 /** Which used files are checked: some of them inside a turn, all of them at its first boundary. */
 export const sweeps = ['inside a turn', 'full sweep'] as const
 type Sweep = (typeof sweeps)[number]
 
-/**
- * What the process did before: the steps of a turn's tools follow each other, or it has waited for the
- * model, and the processor's caches and the thread pool are asleep.
- */
-export const paces = ['at work', 'after 5 ms of rest'] as const
+/** What came before: the step of another call, or a wait for the model, in which everything cools down. */
+export const paces = ['at work', 'after a rest'] as const
 type Pace = (typeof paces)[number]
-const REST_MS = 5
+
+/** `bare` is the host without the plugin. */
+export const subjects = [...modes, 'bare'] as const
+export type Subject = (typeof subjects)[number]
 
 export type Spreads = Readonly<Record<Pace, Readonly<Record<Sweep, Spread>>>>
 
 export interface QuietResult {
   readonly usedFiles: number
   readonly treeFiles: number
-  readonly boundaryMs: Readonly<Record<Mode, Spreads>>
-  readonly faults: readonly string[]
+  readonly restMs: number
+  /** Times of `agent/pre-step`. */
+  readonly preStepMs: Readonly<Record<Subject, Spreads>>
+  readonly cutShort: boolean
 }
 
 export interface QuietPlan {
   readonly root: string
   readonly treeFiles: number
-  /** What the session has read. */
+  /** What the session reads. */
   readonly used: readonly string[]
-  /** Boundaries of each sweep and pace. */
-  readonly boundaries: Readonly<Record<Mode, number>>
+  /** Turns; each gives a full sweep and, inside the turn, two boundaries at each pace. */
+  readonly turns: Readonly<Record<Subject, number>>
+  readonly limitMs: number
 }
 
-const WARM_UP = 10
-
-const never = new AbortController().signal
+export const REST_MS = 20
+const WARM_UP_TURNS = 5
+const STEPS_AT_EACH_PACE = 2
 
 export const runQuiet = async (plan: QuietPlan): Promise<QuietResult> => {
-  const ctx = new Context()
-  const provider = await ctx.plugin(LocalFileSystem, { cwd: plan.root })
-  const watchings: Watching[] = []
+  const hosts: BenchHost[] = []
   try {
-    const start = async (mode: Mode) => {
-      const watching = await watchTree(plan.root, mode)
-      watchings.push(watching)
-      return new Stopwatch(await boundaryOf(ctx, plan, watching))
+    const start = async (subject: Subject) => {
+      const host = await BenchHost.boot(plan.root, subject === 'bare' ? undefined : subject)
+      hosts.push(host)
+      return new Turns(host, subject === 'debounce' ? 0 : WARM_UP_TURNS)
     }
-    const stopwatches = { cookie: await start('cookie'), debounce: await start('debounce') }
-    for (let round = 0; round < WARM_UP; round += 1) await stopwatches.cookie.warmUp()
-    const rounds = Math.max(...Object.values(plan.boundaries))
-    for (let round = 0; round < rounds; round += 1) {
-      for (const mode of modes) {
-        // The dearer mode takes part in every so many rounds only.
-        if (round % Math.ceil(rounds / plan.boundaries[mode]) === 0) await stopwatches[mode].round()
+    const turns = {
+      cookie: await start('cookie'),
+      debounce: await start('debounce'),
+      bare: await start('bare'),
+    }
+    for (const subject of subjects) await turns[subject].readAll(plan.used)
+    const deadline = performance.now() + plan.limitMs
+    const rounds = Math.max(...Object.values(plan.turns))
+    let round = 0
+    for (; round < rounds && performance.now() < deadline; round += 1) {
+      for (const subject of subjects) {
+        // The dearer one takes part in every so many rounds only.
+        if (round % Math.ceil(rounds / plan.turns[subject]) === 0) await turns[subject].turn()
       }
     }
+    await turns.cookie.proveAttention(plan.used[0] ?? '')
     return {
       usedFiles: plan.used.length,
       treeFiles: plan.treeFiles,
-      boundaryMs: { cookie: stopwatches.cookie.spreads, debounce: stopwatches.debounce.spreads },
-      faults: watchings.flatMap(({ faults }) => faults),
+      restMs: REST_MS,
+      preStepMs: {
+        cookie: turns.cookie.spreads,
+        debounce: turns.debounce.spreads,
+        bare: turns.bare.spreads,
+      },
+      cutShort: round < rounds,
     }
   } finally {
-    for (const watching of watchings) await watching.close()
-    await provider.dispose()
+    for (const host of hosts) await host.dispose()
   }
 }
 
 /** Times every sweep at every pace. */
-class Stopwatch {
-  readonly #boundary: (sweep: Sweep) => Promise<void>
+class Turns {
+  readonly #host: BenchHost
+  readonly #warmUp: number
+  #turns = 0
   readonly #times: Readonly<Record<Pace, Readonly<Record<Sweep, number[]>>>> = {
     'at work': { 'inside a turn': [], 'full sweep': [] },
-    'after 5 ms of rest': { 'inside a turn': [], 'full sweep': [] },
+    'after a rest': { 'inside a turn': [], 'full sweep': [] },
   }
 
-  constructor(boundary: (sweep: Sweep) => Promise<void>) {
-    this.#boundary = boundary
+  constructor(host: BenchHost, warmUp: number) {
+    this.#host = host
+    this.#warmUp = warmUp
   }
 
-  async warmUp(): Promise<void> {
-    for (const sweep of sweeps) await this.#boundary(sweep)
-  }
-
-  async round(): Promise<void> {
-    for (const sweep of sweeps) {
-      await pause(REST_MS)
-      await this.#time('after 5 ms of rest', sweep)
-      await this.#time('at work', sweep)
+  /** One turn that reads the files, and some that only warm up. */
+  async readAll(files: readonly string[]): Promise<void> {
+    await this.#host.open()
+    await this.#host.call(files.map((path) => ({ name: 'read', args: { file_path: path } })))
+    await this.#host.end()
+    for (let turn = 0; turn < this.#warmUp; turn += 1) {
+      await this.#host.open()
+      await this.#host.call()
+      await this.#host.end()
     }
+  }
+
+  async turn(): Promise<void> {
+    const pace = paces[this.#turns % paces.length] ?? 'at work'
+    this.#turns += 1
+    await this.#time(pace, 'full sweep', () => this.#host.open())
+    for (const pace of paces) {
+      for (let step = 0; step < STEPS_AT_EACH_PACE; step += 1) {
+        await this.#time(pace, 'inside a turn', () => this.#host.call())
+      }
+    }
+    await this.#host.end()
+  }
+
+  /** A change of a used file is told, or all of this has measured nothing. */
+  async proveAttention(path: string): Promise<void> {
+    writeFileSync(path, 'changed\n')
+    await this.#host.open()
+    const { told } = this.#host
+    if (!told.some((text) => text.includes(basename(path)))) throw new Error(`nothing told of ${path}`)
+    await this.#host.end()
   }
 
   get spreads(): Spreads {
@@ -106,43 +142,13 @@ class Stopwatch {
       'inside a turn': spreadOf(this.#times[pace]['inside a turn']),
       'full sweep': spreadOf(this.#times[pace]['full sweep']),
     })
-    return { 'at work': at('at work'), 'after 5 ms of rest': at('after 5 ms of rest') }
+    return { 'at work': at('at work'), 'after a rest': at('after a rest') }
   }
 
-  async #time(pace: Pace, sweep: Sweep): Promise<void> {
-    const startedAt = performance.now()
-    await this.#boundary(sweep)
-    this.#times[pace][sweep].push(performance.now() - startedAt)
-  }
-}
-
-/** The boundaries of a session that has read the used files. */
-const boundaryOf = async (ctx: Context, { root, used }: QuietPlan, { reader }: Watching) => {
-  const fs = ctx.fs
-  const state = new SessionState(config.notice.maxKeptTextBytes, config.notice.maxDigests)
-  state.place = { lexical: root, real: root, root }
-  state.reader = reader
-  for (const path of used) {
-    const target = await fs.resolve(path)
-    const info = await fs.stat(target)
-    if (!info) throw new Error(`${path} is gone`)
-    const seen = { kind: 'present', version: String(info.version) } as const
-    state.ledger.stage(path, { key: String(target.targetKey), target, seen, tool: 'read' })
-    state.ledger.settle(path, { failed: false, parent: undefined, callId: path })
-    state.ledger.logged(path, 0)
-  }
-  state.committed(state.ledger.stepEnded().committed, fs)
-  const boundary = new Boundary(config, () => fs)
-  return async (sweep: Sweep): Promise<void> => {
-    state.turn.fresh = sweep === 'full sweep'
-    const { notices } = await boundary.examine(state, {
-      signal: never,
-      fs,
-      entering: [],
-      visible: () => true,
-      surfaceMoved: false,
-      renewGuard: () => undefined,
-    })
-    if (notices.length > 0) throw new Error(`a quiet boundary had this to tell: ${notices[0]?.text}`)
+  async #time(pace: Pace, sweep: Sweep, step: () => Promise<number>): Promise<void> {
+    if (pace === 'after a rest') await pause(REST_MS)
+    this.#times[pace][sweep].push(await step())
+    if (this.#host.told.length > 0)
+      throw new Error(`a quiet step had this to tell: ${this.#host.told.join(' ')}`)
   }
 }

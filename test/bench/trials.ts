@@ -64,7 +64,7 @@ export interface TrialsPlan {
   readonly somebody: Somebody
   /** Trials for each mode, half of them beside load. */
   readonly trials: Readonly<Record<Mode, number>>
-  /** Longest time in ms for one block. */
+  /** Longest time in ms for both blocks of a mode. */
   readonly limitMs: Readonly<Record<Mode, number>>
 }
 
@@ -81,10 +81,11 @@ export const runTrials = async (plan: TrialsPlan, mode: Mode) => {
   const watching = await watchTree(plan.root, mode)
   try {
     const count = Math.ceil(plan.trials[mode] / 2)
-    const quiet = await new TrialBlock(plan, mode, watching.reader, 'q').run(count)
+    const deadline = performance.now() + plan.limitMs[mode]
+    const quiet = await new TrialBlock(plan, mode, watching.reader, 'q').run(count, deadline)
     const busy = await besideLoad(plan.root, async () => {
       await pause(SETTLE_MS)
-      return new TrialBlock(plan, mode, watching.reader, 'b').run(count)
+      return new TrialBlock(plan, mode, watching.reader, 'b').run(count, deadline)
     })
     const blocks: Block[] = [
       { load: 'quiet', loadRate: 0, ...quiet },
@@ -114,9 +115,8 @@ class TrialBlock {
     this.#prefix = `${prefix}${mode}`
   }
 
-  async run(count: number): Promise<Omit<Block, 'load' | 'loadRate'>> {
+  async run(count: number, deadline: number): Promise<Omit<Block, 'load' | 'loadRate'>> {
     const names = Object.keys(operations)
-    const deadline = performance.now() + this.#plan.limitMs[this.#mode]
     let done = 0
     for (; done < count && performance.now() < deadline; done += 1) {
       const name = names[done % names.length]
