@@ -8,42 +8,18 @@ import type { LiveWorkspaceConfig } from './config.ts'
 import { Writers } from './attribution.ts'
 import { compare, type Comparison } from './compare.ts'
 import { coverageFor, remindersFor } from './conditions.ts'
+import type { Outcome } from './outcome.ts'
 import { Contents } from './contents.ts'
 import type { InstructionMessage, InstructionView } from './instructions/view.ts'
 import { isDue, newsFor } from './news.ts'
 import { findMoves, type Move } from './shapes.ts'
 import { type Finding, hold, isAbsent, judge } from './judge.ts'
 import { instructionsChangedNotice } from './notice/reminders.ts'
-import type { RenderedNotice } from './notice/render.ts'
 import type { HeadMove } from './notice/git-head.ts'
 import { secretMatcher } from './notice/secret.ts'
 import { type Answer, Deadline, Revalidator } from './revalidate.ts'
-import type { CoveredState, Reminder, SessionState } from './session.ts'
+import type { SessionState } from './session.ts'
 import { dirtySubjects, type Subject, subjectOfKey } from './subjects.ts'
-
-/** What a notice is about, as its message's source says. */
-export type Category = 'changes' | 'coverage' | Reminder
-
-/** A notice that is to be told, and the states that it covers. */
-export interface Notice extends RenderedNotice {
-  readonly category: Category
-  readonly covered: readonly CoveredState[]
-}
-
-/** Instructions that are to be told, and the states of the files that they speak of. */
-export interface DueInstructions extends InstructionMessage {
-  readonly covered: readonly CoveredState[]
-}
-
-/** What a boundary has found to tell. */
-export interface Outcome {
-  /** States that an instruction message of another loader in the batch tells. */
-  readonly toldByOthers: readonly CoveredState[]
-  readonly instructions: readonly DueInstructions[]
-  readonly notices: readonly Notice[]
-  /** Whether a file that the session has used has changed. */
-  readonly touchesUsed: boolean
-}
 
 /** What one boundary needs to know of its moment. */
 export interface Moment {

@@ -4,7 +4,7 @@
  * @module dsh-live-workspace/conditions
  */
 import type { FsTarget } from '@deepseek-ai/dsh-fs'
-import type { Notice } from './boundary.ts'
+import type { Notice } from './outcome.ts'
 import {
   activationReminder,
   compactionReminder,

@@ -9,6 +9,7 @@
  */
 import { inspect } from 'node:util'
 import z from '@deepseek-ai/schemastery'
+import { SECRET_FILES } from './notice/secret.ts'
 import { instructions, type InstructionsConfig, isOff } from './instructions/config.ts'
 
 const count = (min: number, max: number, fallback: number) =>
@@ -77,47 +78,7 @@ const notice = {
   maxKeptTextBytes: count(0, 1_073_741_824, 4_194_304).description(
     'Size in bytes of all texts kept for one session.',
   ),
-  secretFiles: names([
-    '.env',
-    '.env.*',
-    '.envrc',
-    '*.env',
-    '*.tfvars',
-    '*.tfvars.json',
-    '*apikey*',
-    '*api_key*',
-    '*api-key*',
-    '*.secret',
-    '*.secrets',
-    '*.pem',
-    '*.key',
-    '*.p12',
-    '*.pfx',
-    '*.jks',
-    '*.keystore',
-    '*.kdbx',
-    '*.asc',
-    'id_rsa*',
-    'id_dsa*',
-    'id_ecdsa*',
-    'id_ed25519*',
-    '.netrc',
-    '.npmrc',
-    '.pypirc',
-    '.pgpass',
-    '.git-credentials',
-    '.htpasswd',
-    '.credentials*',
-    'credentials',
-    'credentials.*',
-    'secrets.*',
-    'service-account*.json',
-    '.ssh/*',
-    '.gnupg/*',
-    '.aws/credentials',
-    '.kube/config',
-    '.docker/config.json',
-  ]).description(
+  secretFiles: names(SECRET_FILES).description(
     'Names of files whose content is never shown, with `*` for any characters; letter case does not matter.',
   ),
   commandTools: names([

@@ -9,11 +9,11 @@ import type { FileSystem, FsObservation, FsTarget, FsVersion } from '@deepseek-a
 import { resolveDshHome } from '@deepseek-ai/dsh-home-paths'
 import type { UserMessage } from '@deepseek-ai/dsh-llm'
 import type { Session, SessionEvent } from '@deepseek-ai/dsh-session'
-import type { ToolExecution, ToolExecutionResult } from '@deepseek-ai/dsh-tools'
-import { Boundary, type Outcome } from './boundary.ts'
+import { Boundary } from './boundary.ts'
+import type { Outcome } from './outcome.ts'
+import { ToolRecorder } from './tools.ts'
 import { settleCovered } from './conditions.ts'
 import type { LiveWorkspaceConfig } from './config.ts'
-import type { ExecutionToken, Seen } from './ledger/ledger.ts'
 import { loggedInstructions, reminderFor } from './history.ts'
 import { InstructionRoom } from './instructions/room.ts'
 import type { Reporter } from './log.ts'
@@ -22,9 +22,6 @@ import { locate } from './place.ts'
 import { Deadline } from './revalidate.ts'
 import { SessionState } from './session.ts'
 import type { WatchRegistry } from './watch/registry.ts'
-
-/** Tools of the host that change a file. */
-const WRITING_TOOLS = new Set(['write', 'edit', 'str_replace_editor'])
 
 /** What earlier instances knew of sessions that are still alive, for a reload of the configuration. */
 const handedOver = new WeakMap<Session, { readonly state: SessionState; readonly seq: number }>()
@@ -41,6 +38,7 @@ export class Host {
   readonly #ctx: Context
   readonly #parts: HostParts
   readonly #boundary: Boundary
+  readonly #tools: ToolRecorder
   readonly #states = new Map<Session, SessionState>()
   readonly #attaching = new WeakMap<SessionState, Promise<void>>()
   #closed = false
@@ -53,6 +51,12 @@ export class Host {
       if (!fs) throw new Error('there is no filesystem service any more')
       return fs
     })
+    this.#tools = new ToolRecorder(ctx, {
+      ...parts,
+      boundary: this.#boundary,
+      stateOf: (session) => this.#states.get(session),
+      adopt: (agent) => this.#adopt(agent),
+    })
   }
 
   /** Register every listener and adopt the agents that live already. */
@@ -63,35 +67,9 @@ export class Host {
     ctx.on('agent/disposed', ({ agent }) =>
       this.#contain('leaving an agent', () => this.#leave(agent.session)),
     )
-    ctx.on('fs/observed', (target, observation, actor) =>
-      this.#contain('recording an observation', () => this.#observed(target, observation, actor)),
-    )
-    ctx.on('tools/result', (exec, result) => {
-      this.#contain('recording a result', () => this.#result(exec, result))
-      return undefined
-    })
+    this.#tools.listen()
     ctx.on('session/event', (session, event) =>
       this.#contain('following the session log', () => this.#logged(session, event)),
-    )
-    // Around the execution itself: waiting for a person's approval is not part of a command.
-    ctx.on('tools/execute', (exec, next) => this.#execute(exec, next), { prepend: true })
-    // Prepended: the policy that answers these does not ask further listeners.
-    ctx.on(
-      'fs/edit-intent',
-      async (target, actor, next) => {
-        const intent = await next()
-        return intent && { ...intent, version: await this.#sameContent(target, actor, intent.version) }
-      },
-      { prepend: true },
-    )
-    ctx.on(
-      'fs/write-intent',
-      async (target, actor, next) => {
-        const intent = await next()
-        if (intent?.kind !== 'replaceIfVersion') return intent
-        return { ...intent, version: await this.#sameContent(target, actor, intent.version) }
-      },
-      { prepend: true },
     )
     // Prepended: the outermost listener sees what every other one has put into the batch.
     ctx.on('agent/pre-step', (payload, next) => this.#preStep(payload, next), { prepend: true })
@@ -191,86 +169,6 @@ export class Host {
     state.disposed = true
     // The registry remembers what is still closing, so that disposing the plugin waits for it.
     void state.reader?.leave()
-  }
-
-  #observed(target: FsTarget, observation: FsObservation, actor: object | undefined): void {
-    // The host hands the execution through this event as an opaque object.
-    const exec: Partial<ToolExecution> | undefined = actor
-    if (!exec?.agent || exec.token === undefined) return
-    const seen: Seen =
-      observation.kind === 'present'
-        ? { kind: 'present', version: String(observation.version) }
-        : { kind: 'absent' }
-    this.#adopt(exec.agent).ledger.stage(tokenOf(exec.token), {
-      key: String(target.targetKey),
-      target,
-      seen,
-      tool: exec.name ?? '',
-    })
-  }
-
-  async #execute(
-    exec: { readonly name: string; readonly agent?: Agent },
-    next: () => Promise<ToolExecutionResult>,
-  ): Promise<ToolExecutionResult> {
-    const state = exec.agent && this.#states.get(exec.agent.session)
-    if (!state || !this.#parts.config.notice.commandTools.includes(exec.name)) return next()
-    await this.#drain(state)
-    const end = state.ownCommands.begin(performance.now())
-    try {
-      return await next()
-    } finally {
-      await this.#drain(state)
-      end(performance.now())
-    }
-  }
-
-  /** Let the events from before this moment arrive, so that they are told from those after it. */
-  async #drain(state: SessionState): Promise<void> {
-    await state.reader?.barrier(this.#parts.config.watch.debounceMs, new AbortController().signal)
-  }
-
-  #result(exec: Readonly<ToolExecution>, result: Readonly<ToolExecutionResult>): void {
-    const state = exec.agent && this.#states.get(exec.agent.session)
-    if (!state) return
-    const { doubtful, kept } = state.ledger.settle(tokenOf(exec.token), {
-      failed: result.isError,
-      parent: exec.parent === undefined ? undefined : tokenOf(exec.parent),
-      callId: String(exec.callId),
-    })
-    state.doubt(doubtful)
-    for (const { key, target, seen, tool } of kept) {
-      if (WRITING_TOOLS.has(tool)) {
-        state.noteOwnWrite(key)
-        const writer = { session: String(exec.agent.session.id), at: performance.now() }
-        if (seen.kind === 'present') this.#boundary.writers.note(key, { ...writer, version: seen.version })
-      }
-      if (seen.kind === 'present') this.#boundary.contents.capture(state, key, target, seen.version)
-    }
-  }
-
-  /** The version that a mutation may be based on: the one there now, if it holds what was observed. */
-  async #sameContent(target: FsTarget, actor: object | undefined, version: FsVersion): Promise<FsVersion> {
-    const exec: Partial<ToolExecution> | undefined = actor
-    const state = exec?.agent && this.#states.get(exec.agent.session)
-    if (!state) return version
-    const deadline = new Deadline(
-      this.#parts.config.watch.maxWaitMs,
-      exec.signal ?? new AbortController().signal,
-    )
-    try {
-      const [key, { contents }] = [String(target.targetKey), this.#boundary]
-      const info = await Promise.race([this.#fs()?.stat(target), deadline.reached])
-      if (info?.type !== 'file' || info.version === version) return version
-      const before = await contents.seen(state, key, String(version), deadline)
-      const now = before && (await contents.now(state, key, target, String(info.version), deadline))
-      return now && now.digest === before.digest ? info.version : version
-    } catch (error) {
-      this.#parts.reporter.contained('comparing a file before an edit', error)
-      return version
-    } finally {
-      deadline.cancel()
-    }
   }
 
   #logged(session: Session, event: SessionEvent): void {
@@ -430,6 +328,3 @@ export class Host {
     })
   }
 }
-
-/** Tokens are symbols today and opaque by contract. */
-const tokenOf = (token: ToolExecution['token']): ExecutionToken => token

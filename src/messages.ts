@@ -5,7 +5,7 @@
  */
 import type { Agent } from '@deepseek-ai/dsh-agent'
 import { boundContextSummary, createUserMessage, type UserMessage } from '@deepseek-ai/dsh-llm'
-import type { Category, Notice } from './boundary.ts'
+import type { Category, Notice } from './outcome.ts'
 import type { InstructionSource } from './instructions/protocol.ts'
 
 declare module '@deepseek-ai/dsh-llm' {

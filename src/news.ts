@@ -3,7 +3,7 @@
  *
  * @module dsh-live-workspace/news
  */
-import type { Notice } from './boundary.ts'
+import type { Notice } from './outcome.ts'
 import { HEAD, UNLISTED, word } from './conditions.ts'
 import type { Finding } from './judge.ts'
 import type { HeadMove } from './notice/git-head.ts'

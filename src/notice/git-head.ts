@@ -9,7 +9,7 @@
 import { constants } from 'node:fs'
 import { lstat, open, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type GitDirectories, gitDirectoriesOf } from '../watch/git-ignore.ts'
+import { type GitDirectories, gitDirectoriesOf } from '../watch/git-directories.ts'
 
 /** One line of HEAD's own log (git-reflog(1)). */
 export interface HeadStep {

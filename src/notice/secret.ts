@@ -4,6 +4,49 @@
  * @module dsh-live-workspace/notice/secret
  */
 
+/** Names of environment files, private keys and credential stores. */
+export const SECRET_FILES = [
+  '.env',
+  '.env.*',
+  '.envrc',
+  '*.env',
+  '*.tfvars',
+  '*.tfvars.json',
+  '*apikey*',
+  '*api_key*',
+  '*api-key*',
+  '*.secret',
+  '*.secrets',
+  '*.pem',
+  '*.key',
+  '*.p12',
+  '*.pfx',
+  '*.jks',
+  '*.keystore',
+  '*.kdbx',
+  '*.asc',
+  'id_rsa*',
+  'id_dsa*',
+  'id_ecdsa*',
+  'id_ed25519*',
+  '.netrc',
+  '.npmrc',
+  '.pypirc',
+  '.pgpass',
+  '.git-credentials',
+  '.htpasswd',
+  '.credentials*',
+  'credentials',
+  'credentials.*',
+  'secrets.*',
+  'service-account*.json',
+  '.ssh/*',
+  '.gnupg/*',
+  '.aws/credentials',
+  '.kube/config',
+  '.docker/config.json',
+]
+
 const escapeForPattern = (text: string): string => text.replaceAll(/[\\^$.|?+()[\]{}]/g, '\\$&')
 
 /**
