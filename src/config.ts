@@ -37,6 +37,15 @@ const watch = {
     .boolean()
     .default(true)
     .description('Whether files that git ignores go unmentioned, unless a session has used them.'),
+  maxIgnoreFileBytes: count(0, 104_857_600, 262_144).description(
+    'Size in bytes of one ignore file; a larger one is not applied.',
+  ),
+  maxIgnoreDirectories: count(1, 10_000_000, 100_000).description(
+    'Directories whose ignore rules are kept in memory.',
+  ),
+  gitTimeoutMs: count(1, 60_000, 2_000).description(
+    "Longest wait in ms for git's settings; without them git's defaults count.",
+  ),
   rootMarkers: names(['.git']).description('Names whose presence makes a directory the root of a workspace.'),
   sweepBudget: count(0, 1_000_000, 64).description(
     'Used files checked at a boundary inside a turn while the watcher is live.',

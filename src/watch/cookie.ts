@@ -14,13 +14,44 @@ import {
   type FSWatcher,
   mkdtempSync,
   openSync,
+  readdirSync,
   realpathSync,
   rmSync,
+  statSync,
   unlinkSync,
   watch,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { codeOf } from '../errors.ts'
+
+const PREFIX = 'dsh-live-workspace-'
+/** A process of another namespace may be alive though we cannot see it; a day later that is unlikely. */
+const LEFTOVER_AGE_MS = 86_400_000
+
+const isGone = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0)
+    return false
+  } catch (error) {
+    return codeOf(error) === 'ESRCH'
+  }
+}
+
+/** Directories of processes that could not remove them: they were killed. */
+const removeLeftovers = (home: string): void => {
+  try {
+    for (const name of readdirSync(home)) {
+      const pid = name.startsWith(PREFIX) ? Number(name.slice(PREFIX.length).split('-')[0]) : NaN
+      if (!Number.isInteger(pid) || !isGone(pid)) continue
+      const path = join(home, name)
+      if (Date.now() - statSync(path).mtimeMs > LEFTOVER_AGE_MS)
+        rmSync(path, { recursive: true, force: true })
+    }
+  } catch {
+    // Tidiness is no reason to fail: another user's, or gone meanwhile.
+  }
+}
 
 /** One private directory, one handle, any number of waiting fences. */
 export class CookieFence {
@@ -31,7 +62,9 @@ export class CookieFence {
 
   /** @throws when the temporary directory cannot be made or watched. */
   constructor() {
-    this.#directory = mkdtempSync(join(realpathSync(tmpdir()), 'dsh-live-workspace-'))
+    const home = realpathSync(tmpdir())
+    removeLeftovers(home)
+    this.#directory = mkdtempSync(join(home, `${PREFIX}${process.pid}-`))
     try {
       this.#watcher = watch(this.#directory, { persistent: false }, (_event, name) => {
         if (name !== null) this.#waiting.get(name)?.(true)

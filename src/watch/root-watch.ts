@@ -49,9 +49,8 @@ export class RootWatch {
     this.#options = options
     // Microseconds: more than there will be events, so that a later journal's numbers are higher.
     this.#journal = new Journal(options.config.maxJournalPaths, Math.floor(performance.now() * 1_000))
-    const { ignoredDirectories, respectGitignore } = options.config
-    const { ownPaths = [] } = options
-    this.#silence = new Silence({ root, ignoredDirectories, ownPaths, respectGitignore })
+    const { config, ownPaths = [] } = options
+    this.#silence = new Silence({ ...config, root, ownPaths })
     if (local) void this.#openSilence()
     this.#outside = new OutsideWatches(options.detached, (path) => this.#note(path, undefined))
     this.#coverage = options.config.backend === 'off' ? { kind: 'off' } : { kind: 'starting' }

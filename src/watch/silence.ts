@@ -17,6 +17,12 @@ export interface SilenceOptions {
   readonly ownPaths: readonly string[]
   /** Whether git's ignore rules count. */
   readonly respectGitignore: boolean
+  /** Largest ignore file in bytes that is applied. */
+  readonly maxIgnoreFileBytes: number
+  /** Directories whose rules are kept in memory. */
+  readonly maxIgnoreDirectories: number
+  /** Longest wait in ms for git's settings. */
+  readonly gitTimeoutMs: number
 }
 
 /** The rules of one root. */
@@ -35,7 +41,13 @@ export class Silence {
 
   /** Read git's settings. Until then, and without git, only names count. */
   async open(): Promise<void> {
-    if (this.#options.respectGitignore) this.#git = await GitIgnore.open(this.#options.root)
+    const { root, respectGitignore, maxIgnoreFileBytes, maxIgnoreDirectories, gitTimeoutMs } = this.#options
+    if (!respectGitignore) return
+    this.#git = await GitIgnore.open(root, {
+      maxFileBytes: maxIgnoreFileBytes,
+      maxDirectories: maxIgnoreDirectories,
+      configTimeoutMs: gitTimeoutMs,
+    })
   }
 
   /** Files elsewhere whose change matters to the rules. */
@@ -76,6 +88,7 @@ export class Silence {
     for (let directory = dirname(path); directory !== this.#options.root; directory = dirname(directory)) {
       if (!isWithin(this.#options.root, directory)) return false
       const foreign = this.#foreign.get(directory) ?? this.#git.isNestedRepository(directory)
+      if (this.#foreign.size >= this.#options.maxIgnoreDirectories) this.#foreign.clear()
       this.#foreign.set(directory, foreign)
       if (foreign) return true
     }
