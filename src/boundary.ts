@@ -240,7 +240,12 @@ export class Boundary {
   async #ask(state: SessionState, subject: Subject, deadline: Deadline, fs: FileSystem): Promise<Asked> {
     const answer = await this.#answer(state, subject, deadline)
     const resolve = (path: string) => fs.resolve(path)
-    return [subject, answer, await compare(state, this.contents, subject, answer, resolve, deadline)]
+    const { racyWindowMs } = this.#config.notice
+    return [
+      subject,
+      answer,
+      await compare(state, this.contents, subject, answer, resolve, racyWindowMs, deadline),
+    ]
   }
 
   async #answer(state: SessionState, subject: Subject, deadline: Deadline): Promise<Answer> {

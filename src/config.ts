@@ -81,6 +81,9 @@ const notice = {
   maxDigests: count(1, 10_000_000, 10_000).description(
     'Contents remembered by their digest for one session.',
   ),
+  racyWindowMs: count(0, 600_000, 2_000).description(
+    'Time in ms after a reading within which an event counts although the version of the file is the same.',
+  ),
   maxTextBytes: count(0, 16_777_216, 65_536).description(
     'Size in bytes up to which the text of a used file is kept to show what changed.',
   ),

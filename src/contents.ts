@@ -61,6 +61,11 @@ export class Contents {
     return state.shelf.at(key, version)
   }
 
+  /** What is there now, read anew although the version did not move. */
+  async again(target: FsTarget, version: string, deadline: Deadline): Promise<Content | undefined> {
+    return Promise.race([this.#read(target, version), deadline.reached.then(() => undefined)])
+  }
+
   /** What is there now, if it still is this version; read once for a version. */
   async now(
     state: SessionState,

@@ -66,6 +66,10 @@ const uncertain = (state: SessionState, { waiting }: Subject): Finding | undefin
   }
 }
 
+/** Another content under the version that was seen; unless just that was told. */
+const sameVersionAction = (state: SessionState, key: string, { now }: Comparison): Action | undefined =>
+  state.toldDigests.get(key) === now.digest ? undefined : 'modified'
+
 /** Nothing is known of a file while its whole workspace is away; a used one is asked about again. */
 export const hold = (state: SessionState, { used, waiting }: Subject): void => {
   if (used) state.doubtful.set(used.key, used.target)
@@ -141,9 +145,12 @@ export const judge = (
   // A target in doubt that the session never used and no event named is not known to have changed.
   const met = used !== undefined || lastState !== undefined || subject.waiting.length > 0
   const plain = met ? classify(used !== undefined, lastState, subject.waiting[0]?.existed, now) : undefined
-  const asSeen = used !== undefined && sameSeen(used.seen, now)
+  const racy = comparison !== undefined && comparison.before.digest !== comparison.now.digest
+  const asSeen = used !== undefined && sameSeen(used.seen, now) && !racy
   if (!used && plain === 'deleted' && asked?.includes(REPLACEMENT) === true) return uncertain(state, subject)
-  const action = asSeen && plain ? 'restored' : used ? actionFor(state, key, plain, now, comparison) : plain
+  const differs = racy && !plain ? sameVersionAction(state, key, comparison) : plain
+  const action =
+    asSeen && differs ? 'restored' : used ? actionFor(state, key, differs, now, comparison) : differs
   if (action) return finding(action, key, now)
   // A name that is not UTF-8 cannot be asked about: all that is known is that something happened to it.
   if (!used && now.kind === 'absent' && asked?.includes(REPLACEMENT) === true && subject.waiting.length > 0) {

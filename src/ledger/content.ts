@@ -12,6 +12,8 @@ import type { FileSystem, FsTarget } from '@deepseek-ai/dsh-fs'
 /** Content of one version of one target. */
 export interface Content {
   readonly version: string
+  /** Time in ms, by the process's monotonic clock, at which the reading began. */
+  readonly readAt: number
   /** SHA-256 of the bytes, hexadecimal. */
   readonly digest: string
   /** Size in bytes. */
@@ -51,6 +53,7 @@ export const readContent = async (
   limits: ContentLimits,
   signal: AbortSignal | undefined,
 ): Promise<Content | undefined> => {
+  const readAt = performance.now()
   const before = await fs.stat(target, signal)
   if (before?.type !== 'file' || String(before.version) !== version) return undefined
   if (before.size !== undefined && before.size > limits.maxDigestBytes) return undefined
@@ -59,6 +62,7 @@ export const readContent = async (
   if (!after || String(after.version) !== version) return undefined
   return {
     version,
+    readAt,
     digest: createHash('sha256').update(bytes).digest('hex'),
     size: bytes.byteLength,
     text: bytes.byteLength <= limits.maxTextBytes ? textOf(bytes) : undefined,

@@ -7,11 +7,11 @@
  *
  * @module dsh-live-workspace/watch/chokidar
  */
-import { lstat } from 'node:fs/promises'
 import { basename, isAbsolute, join } from 'node:path'
 import { type FSWatcher, watch } from 'chokidar'
 import type { BackendOptions, BarrierOutcome, WatchBackend } from './contract.ts'
 import { CookieFence } from './cookie.ts'
+import { type Disk, diskFor } from './disk.ts'
 import { concernsAll, faultOf, ROOT_LOST } from './faults.ts'
 import { Inspector } from './inspector.ts'
 
@@ -28,6 +28,7 @@ class ChokidarBackend implements WatchBackend {
   readonly #watcher: FSWatcher
   readonly #fence: CookieFence | undefined
   readonly #inspector: Inspector
+  readonly #disk: Disk
   #inspection: Promise<void> = Promise.resolve()
   #rootInode: number | undefined
   #lastEventAt = 0
@@ -40,7 +41,9 @@ class ChokidarBackend implements WatchBackend {
     this.#options = options
     this.name = options.polling ? 'polling' : 'chokidar'
     this.#fence = kind === 'cookie' ? options.detached(() => new CookieFence()) : undefined
+    this.#disk = diskFor(options.root)
     this.#inspector = new Inspector({
+      disk: this.#disk,
       ignored: options.ignored,
       detached: options.detached,
       guards: this.#fence !== undefined,
@@ -201,7 +204,7 @@ class ChokidarBackend implements WatchBackend {
   async #rootIsTheSame(): Promise<boolean> {
     if (!this.#ready) return true
     const { root, sink } = this.#options
-    const info = await lstat(root).catch(() => undefined)
+    const info = await this.#disk.entry(root).catch(() => undefined)
     if (info?.isDirectory() && info.ino === this.#rootInode) return true
     if (!this.#closed) sink.fault(ROOT_LOST)
     return false

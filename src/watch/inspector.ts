@@ -7,23 +7,23 @@
  *
  * @module dsh-live-workspace/watch/inspector
  */
-import { type Dirent, type FSWatcher, watch } from 'node:fs'
-import { lstat, readdir } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
-import pLimit from 'p-limit'
+import { type FSWatcher, watch } from 'node:fs'
+import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { codeOf } from '../errors.ts'
 import { KnownTree } from './known-tree.ts'
+import type { Disk } from './disk.ts'
 
 /** How much older than the last inspection a changed entry may look: coarse clocks, tick by tick. */
 const CLOCK_GRAIN_MS = 50
-/** From so many names of one directory on, listing it is cheaper than asking for each. */
-const NAMES_WORTH_A_LISTING = 4
-/** Concurrent calls; libuv runs four at a time. */
-const CONCURRENCY = 8
+/** Time in ms after which an inspection lets the event loop turn. */
+const SLICE_MS = 8
 
 /** What an inspector needs from the backend that it works for. */
 export interface InspectorOptions {
   readonly ignored: (path: string) => boolean
+  /** How entries are asked for. */
+  readonly disk: Disk
   readonly detached: <T>(make: () => T) => T
   /** Whether directories get handles of our own. */
   readonly guards: boolean
@@ -41,7 +41,7 @@ export class Inspector {
   readonly #guards = new Map<string, FSWatcher>()
   /** Paths that events named since the last inspection and that may be directories. */
   readonly #named = new Set<string>()
-  readonly #limit = pLimit(CONCURRENCY)
+  #sliceStartedAt = 0
   #inspectedAt = Date.now()
   #closed = false
 
@@ -67,25 +67,25 @@ export class Inspector {
    * @returns whether nothing is left to look at.
    */
   async inspect(startedAt: number, giveUp: () => boolean): Promise<boolean> {
+    this.#sliceStartedAt = performance.now()
     while (this.#named.size > 0) {
       if (this.#closed || giveUp()) return false
-      const byParent = Map.groupBy(this.#named, dirname)
+      const batch = [...this.#named]
       this.#named.clear()
-      await Promise.all([...byParent].map(([parent, paths]) => this.#lookIn(parent, paths)))
+      for (const path of batch) {
+        await this.#look(path)
+        await this.#breathe()
+      }
     }
     this.#inspectedAt = startedAt
     return true
   }
 
-  /** Many names of one directory are looked up in one listing of it. */
-  async #lookIn(parent: string, paths: readonly string[]): Promise<void> {
-    const listing = paths.length < NAMES_WORTH_A_LISTING ? undefined : await this.#limit(() => listOf(parent))
-    for (const path of paths) {
-      const entry = listing?.get(basename(path))
-      // Only a directory needs a closer look; whatever the listing does not hold is gone.
-      if (listing && !entry?.isDirectory()) this.#settle(path, entry !== undefined)
-      else await this.#limit(() => this.#look(path))
-    }
+  /** Nothing of ours holds the event loop for long, however much there is to look at. */
+  async #breathe(): Promise<void> {
+    if (performance.now() - this.#sliceStartedAt < SLICE_MS) return
+    await nextTurn()
+    this.#sliceStartedAt = performance.now()
   }
 
   #settle(path: string, present: boolean): void {
@@ -102,9 +102,9 @@ export class Inspector {
     if (this.#closed) return
     let info
     try {
-      info = await lstat(path)
+      info = await this.#options.disk.entry(path)
     } catch (error) {
-      if (codeOf(error) !== 'ENOENT' && codeOf(error) !== 'ENOTDIR') this.#options.onError(error)
+      this.#options.onError(error)
     }
     if (info?.isDirectory()) {
       await this.#adopt(path, info.ino)
@@ -121,7 +121,7 @@ export class Inspector {
     this.tree.addDirectory(directory, ino)
     let entries
     try {
-      entries = await readdir(directory, { withFileTypes: true })
+      entries = await this.#options.disk.list(directory)
     } catch (error) {
       if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') this.#named.add(directory)
       else this.#options.onError(error)
@@ -138,10 +138,11 @@ export class Inspector {
       this.tree.removeFile(join(directory, name))
       this.#options.onInvalid(join(directory, name), true)
     }
+    await this.#breathe()
     for (const name of files) await this.#list(join(directory, name), replaced)
     for (const name of directories) {
       const path = join(directory, name)
-      const info = await lstat(path).catch(() => undefined)
+      const info = await this.#options.disk.entry(path).catch(() => undefined)
       if (info?.isDirectory()) await this.#adopt(path, info.ino)
       else this.#named.add(path)
     }
@@ -156,7 +157,8 @@ export class Inspector {
       return
     }
     // The same directory as before, only named: entries that look older are as they were.
-    const info = await lstat(path).catch(() => undefined)
+    const info = await this.#options.disk.entry(path).catch(() => undefined)
+    await this.#breathe()
     if (!info || info.ctimeMs >= this.#inspectedAt - CLOCK_GRAIN_MS) this.#options.onInvalid(path, true)
   }
 
@@ -187,15 +189,5 @@ export class Inspector {
       else this.#options.onError(error)
       return false
     }
-  }
-}
-
-const listOf = async (directory: string): Promise<Map<string, Dirent> | undefined> => {
-  try {
-    const entries = await readdir(directory, { withFileTypes: true })
-    return new Map(entries.map((entry) => [entry.name, entry]))
-  } catch {
-    // Gone or not readable: each name is asked for by itself, which tells which.
-    return undefined
   }
 }

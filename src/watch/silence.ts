@@ -3,7 +3,7 @@
  *
  * @module dsh-live-workspace/watch/silence
  */
-import { basename, dirname, relative, sep } from 'node:path'
+import { basename, dirname, sep } from 'node:path'
 import { GitIgnore } from './git-ignore.ts'
 import { isWithin } from './root.ts'
 
@@ -72,9 +72,8 @@ export class Silence {
     if (path === root) return false
     if (ignoredDirectories.includes(basename(path)) || this.#own.some((own) => isWithin(own, path)))
       return true
-    return relative(root, path)
-      .split(sep)
-      .some((segment) => ignoredDirectories.includes(segment))
+    const inside = isWithin(root, path) ? path.slice(root.length) : path
+    return inside.split(sep).some((segment) => ignoredDirectories.includes(segment))
   }
 
   /** Whether a change of a path is no news to a session that has not used it. */

@@ -32,6 +32,7 @@ const numberKeys: readonly NumberKey[] = [
   { room: 'notice', key: 'maxSteersPerTurn', min: 0, max: 100 },
   { room: 'notice', key: 'maxOwnCommandPaths', min: 0, max: 10_000 },
   { room: 'notice', key: 'maxMoveReads', min: 0, max: 10_000 },
+  { room: 'notice', key: 'racyWindowMs', min: 0, max: 600_000 },
   { room: 'notice', key: 'maxHunkBytes', min: 0, max: 65_536 },
   { room: 'notice', key: 'maxLineBytes', min: 32, max: 65_536 },
   { room: 'notice', key: 'hunkContextLines', min: 0, max: 20 },
@@ -95,6 +96,7 @@ const defaults = {
     hunkContextLines: 1,
     maxDigestBytes: 4_194_304,
     maxDigests: 10_000,
+    racyWindowMs: 2_000,
     maxTextBytes: 65_536,
     maxKeptTextBytes: 4_194_304,
     // Too long to stand twice; what it must hold is tested where it is used.
