@@ -41,15 +41,20 @@ export class OwnCommands {
 /** A version that a session has written. */
 export interface Writer {
   readonly session: string
+  /** Version that it was based on; `absent` for a new file, `undefined` when not known. */
+  readonly from: string | undefined
   readonly version: string
   /** Time in ms of the process's monotonic clock. */
   readonly at: number
 }
 
-/** The latest write of each target by any session of this process. */
+/** Writes remembered of one target. */
+const MAX_CHAIN = 16
+
+/** The latest writes of each target by any session of this process. */
 export class Writers {
   readonly #most: number
-  readonly #latest = new Map<string, Writer>()
+  readonly #latest = new Map<string, Writer[]>()
 
   /** @param most - targets remembered. */
   constructor(most: number) {
@@ -57,17 +62,29 @@ export class Writers {
   }
 
   note(key: string, writer: Writer): void {
+    const chain = [...(this.#latest.get(key) ?? []), writer].slice(-MAX_CHAIN)
     this.#latest.delete(key)
-    this.#latest.set(key, writer)
+    this.#latest.set(key, chain)
     for (const oldest of this.#latest.keys()) {
       if (this.#latest.size <= this.#most) return
       this.#latest.delete(oldest)
     }
   }
 
-  /** Who wrote exactly this version. */
-  of(key: string, version: string): Writer | undefined {
-    const writer = this.#latest.get(key)
-    return writer?.version === version ? writer : undefined
+  /**
+   * Who alone made one version out of another.
+   * @returns `undefined` when another writer, known or not, had a part in it.
+   */
+  between(key: string, from: string | undefined, version: string): Writer | undefined {
+    if (from === undefined) return undefined
+    const chain = this.#latest.get(key) ?? []
+    const last = chain.findLast((writer) => writer.version === version)
+    let step = last
+    for (let steps = 0; step && step.session === last?.session && steps < MAX_CHAIN; steps += 1) {
+      const base = step.from
+      if (base === from) return last
+      step = chain.findLast((writer) => writer.version === base)
+    }
+    return undefined
   }
 }

@@ -7,11 +7,11 @@ import type { FileSystem, FsTarget } from '@deepseek-ai/dsh-fs'
 import type { LiveWorkspaceConfig } from './config.ts'
 import { Writers } from './attribution.ts'
 import { compare, type Comparison } from './compare.ts'
-import { coverageFor, remindersFor } from './conditions.ts'
+import { coverageFor, HEAD, remindersFor } from './conditions.ts'
 import type { Outcome } from './outcome.ts'
 import { Contents } from './contents.ts'
 import type { InstructionMessage, InstructionView } from './instructions/view.ts'
-import { isDue, newsFor } from './news.ts'
+import { dueFindings, newsFor } from './news.ts'
 import { findMoves, type Move } from './shapes.ts'
 import { type Finding, hold, isAbsent, judge } from './judge.ts'
 import { instructionsChangedNotice } from './notice/reminders.ts'
@@ -78,6 +78,7 @@ export class Boundary {
    */
   async examine(state: SessionState, moment: Moment): Promise<Outcome> {
     const turnEnds = moment.entering === undefined
+    state.boundaries += 1
     if (moment.surfaceMoved) state.receipts.forgetInvisible(moment.visible)
     const { findings, moves, head, live } = await this.#look(state, moment, turnEnds)
     if (moment.signal.aborted) return NOTHING
@@ -180,14 +181,16 @@ export class Boundary {
       // Used files come first, whatever else has happened; what is left of the time is the others'.
       const rest = new Deadline(watch.maxWaitMs * OTHERS_SHARE, moment.signal)
       const answers = Array.from(others.values(), (subject) => this.#ask(state, subject, rest, moment.fs))
-      const findings = [...ofUsed, ...(await this.#judgeAll(state, answers, rest, moment))].filter(
-        (finding) => isDue(state, finding, turnEnds),
-      )
+      const all = [...ofUsed, ...(await this.#judgeAll(state, answers, rest, moment))]
       const live = passed === 'clean' && coverage === 'live'
+      const root = state.place?.root
+      const moved = root === undefined ? undefined : await state.head.look(root, state.reader, live)
+      // On its way in a message already; and by itself no reason to keep a turn going.
+      const silent = state.receipts.lastWord(HEAD) !== undefined || (turnEnds && all.length === 0)
+      const head = silent ? undefined : moved
+      const findings = dueFindings(state, all, turnEnds, head !== undefined)
       const moves = await findMoves(state, this.contents, findings, this.#config.notice.maxMoveReads, rest)
       rest.cancel()
-      const root = state.place?.root
-      const head = root === undefined ? undefined : await state.head.look(root, state.reader, live)
       return { findings, moves, head, live }
     } finally {
       deadline.cancel()

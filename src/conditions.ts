@@ -84,6 +84,7 @@ export const settleCovered = (
       state.ledger.renew(key, { kind: 'present', version: content.version }, messageSeq)
       state.shelf.put(key, content)
       state.receipts.forget(key)
+      state.flapping.delete(key)
       shown.push({ target: entry.target, version: content.version })
     }
     if (digest !== undefined) state.toldDigests.set(key, digest)

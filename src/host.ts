@@ -111,7 +111,7 @@ export class Host {
 
   #begin(session: Session): SessionState {
     const { maxKeptTextBytes, maxDigests } = this.#parts.config.notice
-    const state = new SessionState(maxKeptTextBytes, maxDigests)
+    const state = new SessionState(String(session.id), maxKeptTextBytes, maxDigests)
     this.#states.set(session, state)
     const reminder = reminderFor(session)
     if (reminder) state.reminders.add(reminder)

@@ -7,7 +7,7 @@ import type { Comparison } from './compare.ts'
 import { type LedgerEntry, sameSeen } from './ledger/ledger.ts'
 import { type Action, type Before, classify, type Now } from './notice/classify.ts'
 import type { Answer } from './revalidate.ts'
-import { ABSENT, type CoveredState, type SessionState } from './session.ts'
+import type { CoveredState, SessionState } from './session.ts'
 import type { Subject } from './subjects.ts'
 import type { FsTarget } from '@deepseek-ai/dsh-fs'
 
@@ -21,6 +21,8 @@ export interface Finding {
   /** The committed observation, for a target that the session has used. */
   readonly used: LedgerEntry<FsTarget> | undefined
   readonly action: Action
+  /** Version that the session last saw or was told; `absent`; `undefined` for a path that it never met. */
+  readonly before: string | undefined
   readonly now: Now
   /** The target as the service resolved it. */
   readonly target: FsTarget | undefined
@@ -35,6 +37,11 @@ export interface Finding {
 
 /** Key of the word that a target could not be verified: it stands beside what was told of its state. */
 const unverifiedKey = (key: string): string => `unverified:${key}`
+
+const versionOf = (before: Before, existed: boolean | undefined): string | undefined => {
+  if (before?.kind === 'present') return before.version
+  return before?.kind === 'absent' || (before === undefined && existed === false) ? 'absent' : undefined
+}
 
 /** Whether the target is missing, as far as the service says. */
 export const isAbsent = (answer: Answer): boolean => answer.kind === 'known' && answer.now.kind === 'absent'
@@ -52,6 +59,7 @@ const uncertain = (state: SessionState, { waiting }: Subject): Finding | undefin
     paths: waiting.map(({ path }) => path),
     used: undefined,
     action: 'modified',
+    before: undefined,
     now: { kind: 'unverified' },
     target: undefined,
     at: first.at,
@@ -68,7 +76,9 @@ const uncertain = (state: SessionState, { waiting }: Subject): Finding | undefin
 
 /** Another content under the version that was seen; unless just that was told. */
 const sameVersionAction = (state: SessionState, key: string, { now }: Comparison): Action | undefined =>
-  state.toldDigests.get(key) === now.digest ? undefined : 'modified'
+  state.receipts.lastWord(key) !== undefined || state.toldDigests.get(key) === now.digest
+    ? undefined
+    : 'modified'
 
 /** Nothing is known of a file while its whole workspace is away; a used one is asked about again. */
 export const hold = (state: SessionState, { used, waiting }: Subject): void => {
@@ -85,7 +95,7 @@ const actionFor = (
   comparison: Comparison | undefined,
 ): Action | undefined => {
   const digestBefore = state.beforeOwnWrite.get(key)
-  if (now.kind === 'absent') return action === 'deleted' && digestBefore === ABSENT ? 'undone' : action
+  if (now.kind === 'absent') return action
   if (action !== 'modified' || !comparison) return action
   // The same content as was told, under another version.
   if (state.toldDigests.get(key) === comparison.now.digest && state.receipts.lastWord(key) !== undefined) {
@@ -120,6 +130,7 @@ export const judge = (
     ),
     used,
     action,
+    before: versionOf(state.receipts.lastWord(key) ?? used?.seen, subject.waiting[0]?.existed),
     now,
     target: answer.target,
     at: subject.waiting.at(-1)?.at,
@@ -145,7 +156,10 @@ export const judge = (
   // A target in doubt that the session never used and no event named is not known to have changed.
   const met = used !== undefined || lastState !== undefined || subject.waiting.length > 0
   const plain = met ? classify(used !== undefined, lastState, subject.waiting[0]?.existed, now) : undefined
-  const racy = comparison !== undefined && comparison.before.digest !== comparison.now.digest
+  const racy =
+    comparison !== undefined &&
+    comparison.before.version === comparison.now.version &&
+    comparison.before.digest !== comparison.now.digest
   const asSeen = used !== undefined && sameSeen(used.seen, now) && !racy
   if (!used && plain === 'deleted' && asked?.includes(REPLACEMENT) === true) return uncertain(state, subject)
   const differs = racy && !plain ? sameVersionAction(state, key, comparison) : plain

@@ -14,25 +14,40 @@ import type { SessionState } from './session.ts'
 import type { Move } from './shapes.ts'
 
 /**
- * Whether a finding is told now. A file that was told to be out of date, was not read since and changes
- * again is told after 1, 2, 4, … boundaries, and where a turn begins or ends.
+ * Whether a finding is reason enough for a notice. A file that was told to be out of date, was not read
+ * since and changes again is one after 1, 2, 4, … boundaries, and where a turn begins or ends.
  */
-export const isDue = (state: SessionState, { key, action, used }: Finding, turnEnds: boolean): boolean => {
-  if (!used || action !== 'modified') return true
-  const last = state.flapping.get(key)
-  if (!last) {
-    state.flapping.set(key, { told: 0, wait: 0, untold: 0, tellNow: true })
-    return true
+const isReason = (state: SessionState, { key, action, used }: Finding, turnEnds: boolean): boolean => {
+  const flapping = state.flapping.get(key)
+  if (!used || action !== 'modified' || !flapping) return true
+  return turnEnds || state.turn.fresh || state.boundaries >= flapping.nextAt
+}
+
+/**
+ * The findings that are told now: all of them, or none. A notice that goes out anyway leaves nothing out,
+ * or what it says of the rest would be wrong.
+ */
+export const dueFindings = (
+  state: SessionState,
+  findings: readonly Finding[],
+  turnEnds: boolean,
+  anyway: boolean,
+): Finding[] => {
+  const tell = anyway || findings.some((finding) => isReason(state, finding, turnEnds))
+  for (const { key, action, used, now } of findings) {
+    if (!used || action !== 'modified') continue
+    const last = state.flapping.get(key)
+    const version = now.kind === 'present' ? now.version : undefined
+    const untold = (last?.untold ?? 0) + (last && !tell && last.version !== version ? 1 : 0)
+    const told = last ? last.told + 1 : 0
+    state.flapping.set(
+      key,
+      tell
+        ? { told, nextAt: state.boundaries + 2 ** Math.min(told, 30), version, untold: 0, between: untold }
+        : { told: told - 1, nextAt: last?.nextAt ?? 0, version, untold, between: last?.between ?? 0 },
+    )
   }
-  const due = turnEnds || state.turn.fresh || last.wait === 0
-  const untold = last.tellNow ? 0 : last.untold
-  state.flapping.set(
-    key,
-    due
-      ? { told: last.told + 1, wait: 2 ** Math.min(last.told + 1, 30) - 1, untold, tellNow: true }
-      : { told: last.told, wait: last.wait - 1, untold: untold + 1, tellNow: false },
-  )
-  return due
+  return tell ? [...findings] : []
 }
 
 /** The notice of what changed, if there is anything to say. */

@@ -10,7 +10,7 @@ import type { Finding } from './judge.ts'
 import { quotePath } from './notice/escape.ts'
 import { type Difference, differenceOf } from './notice/hunk.ts'
 import type { Change } from './notice/line.ts'
-import type { SessionState } from './session.ts'
+import { ABSENT, type SessionState } from './session.ts'
 import { type DirectoryMove, findDirectoryMoves, type Move } from './shapes.ts'
 
 /** What is needed to present findings to one session. */
@@ -42,10 +42,13 @@ const ago = (ms: number): string => {
   return seconds < 120 ? `${seconds} s ago` : `${Math.round(seconds / 60)} min ago`
 }
 
-const writerOf = ({ key, now }: Finding, shown: Presentation): string | undefined => {
+const writerOf = (state: SessionState, finding: Finding, shown: Presentation): string | undefined => {
+  const { key, now, before } = finding
   if (now.kind !== 'present') return undefined
-  const writer = shown.writers.of(key, now.version)
-  return writer && `session ${quotePath(writer.session, 80)}, ${ago(shown.now - writer.at)}`
+  const writer = shown.writers.between(key, before, now.version)
+  // Its own unfinished call is no other session's.
+  if (!writer || writer.session === state.id) return undefined
+  return `session ${quotePath(writer.session, 80)}, ${ago(shown.now - writer.at)}`
 }
 
 const changeOf = (
@@ -54,7 +57,7 @@ const changeOf = (
   near: ReadonlySet<string>,
   shown: Presentation,
 ): Change => {
-  const by = writerOf(finding, shown)
+  const by = writerOf(state, finding, shown)
   const ownCommand = by === undefined && finding.at !== undefined && state.ownCommands.ranAt(finding.at)
   return {
     key: finding.key,
@@ -66,7 +69,8 @@ const changeOf = (
     by,
     ownCommand,
     near: finding.paths.some((path) => near.has(dirname(path))),
-    untold: state.flapping.get(finding.key)?.untold ?? 0,
+    untold: state.flapping.get(finding.key)?.between ?? 0,
+    ownFile: finding.action === 'deleted' && state.beforeOwnWrite.get(finding.key) === ABSENT,
   }
 }
 

@@ -73,12 +73,14 @@ export interface Capture {
 export interface Flapping {
   /** How often a newer state was told. */
   readonly told: number
-  /** Boundaries until the next one is told. */
-  readonly wait: number
-  /** States that went by untold. */
+  /** Number of the boundary from which on the next one is told. */
+  readonly nextAt: number
+  /** The latest version met. */
+  readonly version: string | undefined
+  /** States that went by untold since the last one that was told. */
   readonly untold: number
-  /** Whether this boundary tells it. */
-  readonly tellNow: boolean
+  /** States that had gone by untold before that one. */
+  readonly between: number
 }
 
 /** Commands of one session that changes are attributed to. */
@@ -113,6 +115,12 @@ export class SessionState {
   unlisted = 0
   surfaceGeneration = 0
   disposed = false
+  /** Number of boundaries so far. */
+  boundaries = 0
+  /** The session's id, by which other sessions are told of its writes. */
+  readonly id: string
+  /** Version of the session's own last write, by target. */
+  readonly ownVersions = new Map<string, string>()
   /** Contents of what the session has seen, by target. */
   readonly shelf: ContentShelf
   /** Contents of what was there at the last look, by target. */
@@ -137,10 +145,12 @@ export class SessionState {
   readonly #sweepOrder = new Set<string>()
 
   /**
+   * @param id - the session's id.
    * @param maxKeptTextBytes - bytes of all texts kept.
    * @param maxDigests - contents remembered by their digest.
    */
-  constructor(maxKeptTextBytes: number, maxDigests: number) {
+  constructor(id: string, maxKeptTextBytes: number, maxDigests: number) {
+    this.id = id
     this.shelf = new ContentShelf(maxKeptTextBytes, maxDigests)
     this.latest = new ContentShelf(maxKeptTextBytes, maxDigests)
   }
@@ -187,11 +197,18 @@ export class SessionState {
     return this.#linked.has(key)
   }
 
-  /** The session is writing a target: what it held so far may come back. */
-  noteOwnWrite(key: string): void {
-    const before = this.shelf.get(key)?.digest
+  /**
+   * The session has written a target: what it held before may come back.
+   * @param version - version after the write.
+   */
+  noteOwnWrite(key: string, version: string): void {
+    const before = this.shelf.get(key)
+    const continued = before !== undefined && before.version === this.ownVersions.get(key)
+    this.ownVersions.set(key, version)
+    // Several writes in a row are undone together.
+    if (continued && this.beforeOwnWrite.has(key)) return
     const created = before === undefined && this.ledger.get(key)?.seen.kind !== 'present'
-    if (before !== undefined) this.beforeOwnWrite.set(key, before)
+    if (before !== undefined) this.beforeOwnWrite.set(key, before.digest)
     else if (created) this.beforeOwnWrite.set(key, ABSENT)
     else this.beforeOwnWrite.delete(key)
   }

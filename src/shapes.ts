@@ -47,10 +47,12 @@ export const findMoves = async (
   const known = digests.filter((entry) => entry !== undefined)
   const taken = new Set<Finding>()
   return gone.flatMap((from) => {
-    const digest = state.shelf.get(from.key)?.digest
-    const same = known.filter((entry) => entry.digest === digest && !taken.has(entry.finding))
-    const to = (same.find(({ finding }) => nameOf(finding.path) === nameOf(from.path)) ?? same[0])?.finding
-    if (digest === undefined || !to) return []
+    const content = state.shelf.get(from.key)
+    const same = known.filter((entry) => entry.digest === content?.digest && !taken.has(entry.finding))
+    const named = same.filter(({ finding }) => nameOf(finding.path) === nameOf(from.path))
+    // Nothing, or several equal files, say nothing about where one went.
+    const to = (named.length > 0 ? named : same).length === 1 ? (named[0] ?? same[0])?.finding : undefined
+    if (!content || content.size === 0 || !to) return []
     taken.add(to)
     return [{ from, to }]
   })

@@ -32,6 +32,8 @@ export interface ToolRecorderParts {
 export class ToolRecorder {
   readonly #ctx: Context
   readonly #parts: ToolRecorderParts
+  /** What each session's tools met last, by target, committed or not. */
+  readonly #met = new WeakMap<SessionState, Map<string, string>>()
 
   constructor(ctx: Context, parts: ToolRecorderParts) {
     this.#ctx = ctx
@@ -78,12 +80,13 @@ export class ToolRecorder {
       observation.kind === 'present'
         ? { kind: 'present', version: String(observation.version) }
         : { kind: 'absent' }
-    this.#parts.adopt(exec.agent).ledger.stage(tokenOf(exec.token), {
-      key: String(target.targetKey),
-      target,
-      seen,
-      tool: exec.name ?? '',
-    })
+    const state = this.#parts.adopt(exec.agent)
+    const key = String(target.targetKey)
+    const met = this.#met.get(state) ?? new Map<string, string>()
+    this.#met.set(state, met)
+    const from = met.get(key) ?? (WRITING_TOOLS.has(exec.name ?? '') ? 'absent' : undefined)
+    met.set(key, seen.kind === 'present' ? seen.version : 'absent')
+    state.ledger.stage(tokenOf(exec.token), { key, target, seen, from, tool: exec.name ?? '' })
   }
 
   async #execute(
@@ -116,14 +119,14 @@ export class ToolRecorder {
       callId: String(exec.callId),
     })
     state.doubt(doubtful)
-    for (const { key, target, seen, tool } of kept) {
+    for (const { key, target, seen, from, tool } of kept) {
+      if (seen.kind !== 'present') continue
+      const { version } = seen
       if (WRITING_TOOLS.has(tool)) {
-        state.noteOwnWrite(key)
-        const writer = { session: String(exec.agent.session.id), at: performance.now() }
-        if (seen.kind === 'present')
-          this.#parts.boundary.writers.note(key, { ...writer, version: seen.version })
+        state.noteOwnWrite(key, version)
+        this.#parts.boundary.writers.note(key, { session: state.id, from, version, at: performance.now() })
       }
-      if (seen.kind === 'present') this.#parts.boundary.contents.capture(state, key, target, seen.version)
+      this.#parts.boundary.contents.capture(state, key, target, version)
     }
   }
 

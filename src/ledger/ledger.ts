@@ -21,6 +21,8 @@ export interface Observation<T> {
   readonly key: string
   readonly target: T
   readonly seen: Seen
+  /** Version that the tool met before, if it is known; `absent` where there was none. */
+  readonly from?: string | undefined
   /** Name of the tool that observed it. */
   readonly tool: string
 }

@@ -23,7 +23,7 @@ export type Difference =
   /** Too much even to be counted: the numbers of lines before and after. */
   | { readonly kind: 'rewritten'; readonly before: number; readonly after: number }
   /** Only line endings or the byte order mark differ. */
-  | { readonly kind: 'encoding'; readonly what: string }
+  | { readonly kind: 'encoding'; readonly what: string; readonly complete: boolean }
 
 /** Bounds of one difference, in bytes, and the lines of context around a change. */
 export interface HunkLimits {
@@ -34,10 +34,12 @@ export interface HunkLimits {
 
 const BOM = '\uFEFF'
 
+const MIXED = 'mixed line endings'
+
 const endingsOf = (text: string): string => {
   const crlf = text.split('\r\n').length - 1
   const lf = text.split('\n').length - 1 - crlf
-  return crlf === 0 ? 'LF' : lf === 0 ? 'CRLF' : 'mixed line endings'
+  return crlf === 0 ? 'LF' : lf === 0 ? 'CRLF' : MIXED
 }
 
 const plain = (text: string): string =>
@@ -67,7 +69,11 @@ const lineCount = (text: string): number =>
  */
 export const differenceOf = (before: string, after: string, limits: HunkLimits): Difference => {
   const [old, now] = [plain(before), plain(after)]
-  if (old === now) return { kind: 'encoding', what: encodingDifference(before, after) ?? 'line endings' }
+  const encoding = encodingDifference(before, after)
+  // Which lines end in which way is not said.
+  const exact = ![before, after].some((text) => endingsOf(text) === MIXED)
+  if (old === now)
+    return { kind: 'encoding', what: encoding ?? 'line endings', complete: exact && encoding !== undefined }
   const patch = structuredPatch('', '', old, now, undefined, undefined, {
     context: limits.contextLines,
     // Each edited line takes at least two bytes: beyond this many nothing would fit anyway.
@@ -76,20 +82,20 @@ export const differenceOf = (before: string, after: string, limits: HunkLimits):
   if (!patch) return { kind: 'rewritten', before: lineCount(old), after: lineCount(now) }
   const lines: string[] = []
   let [added, removed, bytes] = [0, 0, 0]
-  let complete = true
+  let complete = exact
   for (const hunk of patch.hunks) {
     lines.push(`@@ -${range(hunk.oldStart, hunk.oldLines)} +${range(hunk.newStart, hunk.newLines)} @@`)
     for (const line of hunk.lines) {
       if (line.startsWith('+')) added += 1
       if (line.startsWith('-')) removed += 1
       const shown = escapeLine(line, limits.maxLineBytes)
-      // Only a shortened line is smaller than what it stands for.
-      complete &&= bytesOf(shown) >= bytesOf(line)
+      // What is shortened or escaped is not shown to the letter.
+      complete &&= shown === line
       lines.push(shown)
     }
   }
   for (const line of lines) bytes += bytesOf(line) + 1
   return bytes <= limits.maxHunkBytes
-    ? { kind: 'hunk', lines, added, removed, complete, encoding: encodingDifference(before, after) }
+    ? { kind: 'hunk', lines, added, removed, complete, encoding }
     : { kind: 'counts', added, removed }
 }

@@ -28,6 +28,8 @@ export interface Change {
   readonly ownCommand?: boolean
   /** It lies in a directory of which the session has used a file. */
   readonly near?: boolean
+  /** It was made by this session. */
+  readonly ownFile?: boolean
   /** States that went by untold since the last word on it. */
   readonly untold?: number
   /** Files of a moved directory that are not told one by one. */
@@ -71,6 +73,7 @@ export const lineOf = (change: Change, maxPathBytes: number): string => {
   const remarks = [
     differenceRemark(change.difference),
     alongside > 0 ? `with ${plural(alongside, 'more path')}` : undefined,
+    change.ownFile ? 'made by this session' : undefined,
     by === undefined ? undefined : `by ${by}`,
     used && ownCommand ? 'while a command of this session ran' : undefined,
     untold > 0 ? `keeps changing, ${plural(untold, 'state')} in between` : undefined,

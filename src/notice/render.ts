@@ -28,6 +28,8 @@ export interface RenderedNotice {
 }
 
 const DIRECTORIES_IN_COUNT = 5
+/** Unused files named beside a headline: what moved is one thing, and its size is said. */
+const NEAR_NAMED = 10
 
 export const frame = (lines: readonly string[]): string =>
   ['<system-reminder>', ...lines, '</system-reminder>'].join('\n')
@@ -72,7 +74,7 @@ const STALE =
   'What you remember of the used files may be out of date: read a file again before you rely on it.'
 const PARTLY_STALE =
   'Where a change is not shown, what you remember of the file may be out of date: read it again before you rely on it.'
-const COMPLETE = 'The lines shown are everything that changed in the used files.'
+const COMPLETE = 'What is shown of the used files is everything that changed in them.'
 const UNAFFECTED = 'No file that this session has used is affected. No reply is needed; carry on.'
 
 const longestFoot = (used: number): string => (used === 0 ? UNAFFECTED : `${PARTLY_STALE} ${CARRY_ON}`)
@@ -132,7 +134,7 @@ export const renderChanges = (
     for (const change of group.changes) {
       const line = lineOf(change, limits.maxPathBytes)
       const cost = bytesOf(line) + 1 + (shown.length === 0 ? bytesOf(group.title) + 1 : 0)
-      const far = headline !== undefined && !change.used && !change.near
+      const far = headline !== undefined && !change.used && (!change.near || shown.length >= NEAR_NAMED)
       if (
         far ||
         change.uncertain ||
@@ -155,7 +157,7 @@ export const renderChanges = (
     title,
     ...shown.flatMap(({ line, change: { key, difference, action } }) => {
       if (action === 'restored' && key !== undefined) shownInFull.add(key)
-      if (difference?.kind === 'encoding' && key !== undefined) shownInFull.add(key)
+      if (difference?.kind === 'encoding' && difference.complete && key !== undefined) shownInFull.add(key)
       if (difference?.kind !== 'hunk') return [line]
       const indented = difference.lines.map((text) => `  ${text}`)
       const cost = indented.reduce((sum, text) => sum + bytesOf(text) + 1, 0)

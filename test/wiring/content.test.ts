@@ -149,7 +149,7 @@ describe('a change that was shown in full', () => {
     const { harness, agent, path } = await withReadFile()
     harness.write('a.ts', ORIGINAL.replace('b = 1', 'b = 2'))
     await agent.call(quiet)
-    expect(textOf(agent.told)).toContain('The lines shown are everything that changed')
+    expect(textOf(agent.told)).toContain('What is shown of the used files is everything that changed')
     await agent.call(edit('a.ts', 'a = 1', 'a = 2'))
     expect(readFileSync(path, 'utf8')).toContain('a = 2')
     expect(agent.told).toEqual([])
@@ -244,9 +244,7 @@ describe('what the session wrote', () => {
     await agent.call(write('new.ts', 'mine\n'))
     harness.remove('new.ts')
     await agent.call(quiet)
-    expect(textOf(agent.told)).toContain(
-      'no longer holds what this session wrote, but what was there before: "new.ts"',
-    )
+    expect(textOf(agent.told)).toContain('- deleted "new.ts" (made by this session)')
     await agent.end()
   })
 })
@@ -375,16 +373,16 @@ describe('a used file that keeps changing', () => {
   it('is told at growing distances, and where the turn ends with its last state', async () => {
     const { harness, agent } = await withReadFile()
     let tellings = 0
-    for (let n = 0; n < 16; n++) {
-      harness.write('a.ts', `state ${n}\n`)
+    for (let n = 0; n < 20; n++) {
+      harness.write('a.ts', `state ${n}\n`.repeat(400))
       await agent.call(quiet)
       if (textOf(agent.told).includes('"a.ts"')) tellings += 1
     }
     expect(tellings).toBeGreaterThanOrEqual(3)
     expect(tellings).toBeLessThanOrEqual(6)
-    harness.write('a.ts', 'the last state\n')
+    harness.write('a.ts', 'the last state\n'.repeat(400))
     expect(await agent.finish()).toBeDefined()
-    expect(textOf(agent.told)).toContain('+the last state')
+    expect(textOf(agent.told)).toMatch(/- modified "a\.ts" .*keeps changing, \d+ states? in between/)
     await agent.end()
   })
 })

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { boot, categories, quiet, read, textOf } from '../support/harness.ts'
+import { waitFor } from '../support/wait.ts'
 
 const used = async (watch: Record<string, unknown> = {}) => {
   const harness = await boot({ files: { 'a.ts': 'one\n', 'b.ts': 'one\n' }, config: { watch } })
@@ -149,6 +150,7 @@ describe('a service that does not answer', () => {
     await agent.turn(quiet)
     expect(textOf(agent.notices)).not.toContain('- modified "a.ts"')
     harness.probe.heal(a)
+    await waitFor(() => harness.probe.hanging === 0, { timeoutMs: 5_000, describe: 'the answer' })
     await agent.prompt()
 
     expect(textOf(agent.told)).toContain('- modified "a.ts"')
