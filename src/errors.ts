@@ -11,6 +11,10 @@ export const codeOf = (error: unknown): string | undefined =>
     ? error.code
     : undefined
 
+/** Whether a filesystem service says that there is nothing, which is certain, instead of that it failed. */
+export const saysAbsent = (error: unknown): boolean =>
+  codeOf(error) === 'FS_NOT_FOUND' || codeOf(error) === 'FS_NOT_DIRECTORY'
+
 /** The message of an error, on one line. */
 export const messageOf = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, ' ').trim()

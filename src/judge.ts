@@ -118,7 +118,10 @@ export const judge = (
     if (subject.used) state.doubtful.set(subject.used.key, subject.used.target)
     return subject.used ? undefined : uncertain(state, subject)
   }
-  const key = subject.used?.key ?? (answer.target && String(answer.target.targetKey))
+  const key =
+    subject.used?.key ??
+    (answer.target ? String(answer.target.targetKey) : undefined) ??
+    (answer.kind === 'known' && 'path' in subject.question ? subject.question.path : undefined)
   if (key === undefined) return undefined
   const used = state.ledger.get(key)
   const asked = 'path' in subject.question ? subject.question.path : answer.target?.displayPath

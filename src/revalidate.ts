@@ -5,7 +5,7 @@
  */
 import type { FileSystem, FsTarget } from '@deepseek-ai/dsh-fs'
 import pLimit, { type LimitFunction } from 'p-limit'
-import { messageOf } from './errors.ts'
+import { messageOf, saysAbsent } from './errors.ts'
 import type { Now } from './notice/classify.ts'
 
 /** What the service says when it answers. */
@@ -13,7 +13,7 @@ export type KnownNow = Exclude<Now, { readonly kind: 'unverified' }>
 
 /** What became of one question. */
 export type Answer =
-  | { readonly kind: 'known'; readonly target: FsTarget; readonly now: KnownNow }
+  | { readonly kind: 'known'; readonly target: FsTarget | undefined; readonly now: KnownNow }
   /** The service threw. */
   | { readonly kind: 'failed'; readonly target: FsTarget | undefined; readonly reason: string }
   /** No answer within the time of this boundary. */
@@ -105,6 +105,8 @@ export class Revalidator {
         : { kind: 'absent' }
       return { kind: 'known', target, now }
     } catch (error) {
+      // Below something that is no directory there is nothing to resolve.
+      if (saysAbsent(error)) return { kind: 'known', target, now: { kind: 'absent' } }
       return { kind: 'failed', target, reason: messageOf(error) }
     }
   }

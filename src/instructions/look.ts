@@ -4,7 +4,7 @@
  * @module dsh-live-workspace/instructions/look
  */
 import type { FileSystem, FsInfo, FsTarget } from '@deepseek-ai/dsh-fs'
-import { codeOf, messageOf } from '../errors.ts'
+import { codeOf, messageOf, saysAbsent } from '../errors.ts'
 import { unlessAborted } from './abort.ts'
 import { bytesOf, digestOf, escapeFrame } from './text.ts'
 
@@ -118,7 +118,8 @@ export const glance = async (
     return seen.info ? ABSENT : { kind: 'absent', dangling: await isDangling(fs, path, signal) }
   } catch (error) {
     signal.throwIfAborted()
-    return failed(error)
+    // Below something that is no directory there is nothing, and that is certain.
+    return saysAbsent(error) ? ABSENT : failed(error)
   }
 }
 

@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, renameSync, symlinkSync } from 'node:fs'
+import { cpSync, mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import type { Fiber } from '@deepseek-ai/cordis'
 import type { Message } from '@deepseek-ai/dsh-llm'
 import { describe, expect, it } from 'vitest'
@@ -1023,6 +1023,20 @@ describe('beside the stock loader', () => {
 
     expect(countIn(agent.request, 'Root rule two.')).toBe(1)
     expect(instructionsOf(agent)).toHaveLength(length + 1)
+    await agent.end()
+  })
+})
+
+describe('a directory of instructions that became a file', () => {
+  it('takes its instructions out of force', async () => {
+    const harness = await boot({ files: { 'pkg/AGENTS.md': 'Package.\n', 'pkg/f': 'f\n' } })
+    const agent = await harness.agent('main')
+    await agent.turn(read('pkg/f'))
+    await agent.prompt()
+    rmSync(harness.path('pkg'), { recursive: true })
+    harness.write('pkg', 'a file now\n')
+    await agent.call(quiet)
+    expect(toldOf(agent)).toContain('remove pkg:AGENTS.md')
     await agent.end()
   })
 })
