@@ -22,6 +22,13 @@ const LIMIT_MS = 60_000
 /** A call that does nothing, so that a further step follows. */
 const nothing: ToolCall = { name: 'nothing', args: {} }
 
+/** What a run needs besides. */
+export interface BenchExtra {
+  readonly cwd?: string
+  readonly plugin?: Plugin
+  readonly settings?: unknown
+}
+
 export class BenchHost {
   readonly #ctx = new Context()
   readonly #fibers: Fiber[] = []
@@ -33,15 +40,20 @@ export class BenchHost {
 
   /**
    * @param root - workspace of the agent.
+   * @param extra - a cwd below the root, and a plugin beside ours.
    * @param mode - what ends the plugin's wait; without it the plugin is left out.
    */
-  static async boot(root: string, mode: Mode | undefined): Promise<BenchHost> {
+  static async boot(root: string, mode: Mode | undefined, extra: BenchExtra = {}): Promise<BenchHost> {
     const host = new BenchHost()
-    await host.#compose(root, mode)
+    await host.#compose(root, mode, extra)
     return host
   }
 
-  async #compose(root: string, mode: Mode | undefined): Promise<void> {
+  async #compose(
+    root: string,
+    mode: Mode | undefined,
+    { cwd = root, plugin, settings }: BenchExtra,
+  ): Promise<void> {
     const ctx = this.#ctx
     await this.#use(AgentRegistry)
     await this.#use(SessionStore)
@@ -61,6 +73,7 @@ export class BenchHost {
       }),
     )
     if (mode) await this.#mount(root, mode)
+    if (plugin) await this.#use(plugin, settings)
     // Prepended last, so that everything else happens within its `next()`.
     ctx.on(
       'agent/pre-step',
@@ -78,7 +91,7 @@ export class BenchHost {
     )
     const { agent } = await ctx.agents.create({
       sessionId: SessionId(`bench-${mode ?? 'bare'}`),
-      meta: { cwd: root },
+      meta: { cwd },
       agentOptions: { provider: 'scripted', model: 'scripted-1' },
     })
     this.#agent = agent

@@ -11,7 +11,10 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { type CheckoutRun, makeBranches, runCheckouts } from './checkout.ts'
 import { BUSY_RATE } from './load.ts'
+import { measureInstructions } from './instructions.ts'
 import { watchOthers } from './machine.ts'
+import { reportMessages } from './messages.ts'
+import type { Spread } from './numbers.ts'
 import { REST_MS, runQuiet } from './quiet.ts'
 import { judgeQuiet, printBlocks, printCheckouts, printQuiet, targets } from './report.ts'
 import { Somebody } from './somebody.ts'
@@ -138,6 +141,19 @@ const measure = async (scratch: string): Promise<boolean> => {
     `3. The boundary right after a git checkout of ${CHECKOUT_FILES} files; it may wait ${config.watch.maxWaitMs} ms.`,
     async () => measureCheckouts(root, files),
   )
+  const instructions = await part(
+    `4. Time of a quiet step with a chain of 6 directories and 30 nested scopes in force.`,
+    async () => {
+      const times = await measureInstructions(scratch, quick ? 1 : 3, quick ? 50 : 150)
+      const line = (name: string, { p50, p95 }: Spread) =>
+        `  ${name.padEnd(40)} p50 ${p50.toFixed(2)} ms   p95 ${p95.toFixed(2)} ms`
+      console.log(line('this bundle, all of it', times.ours))
+      console.log(line("the host's own loader alone", times.stock))
+      return times
+    },
+  )
+  console.log('\n5. Sizes of messages.\n')
+  const messages = reportMessages()
   const silent = silentMisses(trials.blocks, checkouts.runs)
   const result = {
     at: new Date().toISOString(),
@@ -149,6 +165,8 @@ const measure = async (scratch: string): Promise<boolean> => {
     trials,
     quiet,
     checkouts,
+    instructions,
+    messages,
   }
   mkdirSync(dirname(resultFile), { recursive: true })
   writeFileSync(resultFile, `${JSON.stringify(result, null, 2)}\n`)
