@@ -54,6 +54,8 @@ type Asked = readonly [Subject, Answer, Comparison | 'late' | undefined]
 export class Boundary {
   readonly #config: LiveWorkspaceConfig
   readonly #revalidator: Revalidator
+  /** The service as the latest boundary met it. */
+  #fs: FileSystem | undefined
   readonly #isSecret: (path: string) => boolean
   /** Contents of what sessions see and saw. */
   readonly contents: Contents
@@ -66,8 +68,10 @@ export class Boundary {
     this.#isSecret = secretMatcher(config.notice.secretFiles)
     this.writers = new Writers(config.notice.maxDigests)
     this.contents = new Contents(fs, config.notice, config.notice.statConcurrency)
+    // Asking the host for the service makes a new proxy each time, which costs more than a stat.
+    const now = () => this.#fs ?? fs()
     this.#revalidator = new Revalidator(
-      { resolve: (path) => fs().resolve(path), stat: (target) => fs().stat(target) },
+      { resolve: (path) => now().resolve(path), stat: (target) => now().stat(target) },
       config.notice.statConcurrency,
     )
   }
@@ -79,6 +83,7 @@ export class Boundary {
   async examine(state: SessionState, moment: Moment): Promise<Outcome> {
     const turnEnds = moment.entering === undefined
     state.boundaries += 1
+    this.#fs = moment.fs
     if (moment.surfaceMoved) state.receipts.forgetInvisible(moment.visible)
     const { findings, moves, head, live } = await this.#look(state, moment, turnEnds)
     if (moment.signal.aborted) return NOTHING
@@ -241,7 +246,12 @@ export class Boundary {
   }
 
   async #ask(state: SessionState, subject: Subject, deadline: Deadline, fs: FileSystem): Promise<Asked> {
-    const answer = await this.#answer(state, subject, deadline)
+    // Most files are quiet: they take no more turns of the loop than their one question.
+    const answer =
+      state.captures.size === 0
+        ? await this.#revalidator.ask(subject.question, deadline)
+        : await this.#answer(state, subject, deadline)
+    if (isQuiet(subject, answer)) return [subject, answer, undefined]
     const resolve = (path: string) => fs.resolve(path)
     const { racyWindowMs } = this.#config.notice
     return [
@@ -288,6 +298,14 @@ const settleIfInForce = (state: SessionState, finding: Finding): boolean => {
   }
   return true
 }
+
+/** Nothing happened to a used file, by version and by events. */
+const isQuiet = ({ used, waiting }: Subject, answer: Answer): boolean =>
+  waiting.length === 0 &&
+  answer.kind === 'known' &&
+  answer.now.kind === 'present' &&
+  used?.seen.kind === 'present' &&
+  answer.now.version === used.seen.version
 
 const isInstructionSource = (source: unknown): boolean =>
   typeof source === 'object' && source !== null && 'kind' in source && source.kind === 'agent-instructions'

@@ -47,7 +47,7 @@ const watch = {
     "Longest wait in ms for git's settings; without them git's defaults count.",
   ),
   rootMarkers: names(['.git']).description('Names whose presence makes a directory the root of a workspace.'),
-  sweepBudget: count(0, 1_000_000, 64).description(
+  sweepBudget: count(0, 1_000_000, 32).description(
     'Used files checked at a boundary inside a turn while the watcher is live.',
   ),
   maxJournalPaths: count(1, 10_000_000, 50_000).description(

@@ -29,7 +29,7 @@ export interface RenderedNotice {
 
 const DIRECTORIES_IN_COUNT = 5
 /** Unused files named beside a headline: what moved is one thing, and its size is said. */
-const NEAR_NAMED = 10
+const NEAR_NAMED = 6
 
 export const frame = (lines: readonly string[]): string =>
   ['<system-reminder>', ...lines, '</system-reminder>'].join('\n')

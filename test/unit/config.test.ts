@@ -81,7 +81,7 @@ const defaults = {
     maxIgnoreDirectories: 100_000,
     gitTimeoutMs: 2_000,
     rootMarkers: ['.git'],
-    sweepBudget: 64,
+    sweepBudget: 32,
     maxJournalPaths: 50_000,
     restartDelayMs: 1_000,
     maxRestartDelayMs: 60_000,
