@@ -219,7 +219,8 @@ export class InstructionRoom {
   async #learn(view: InstructionView, standing: Standing): Promise<void> {
     await this.#territory.learnScopes([...standing.words.keys(), ...this.#recalled], view)
     this.#recalled.clear()
-    for (const directory of this.#touched) {
+    // By name: which of several parallel calls was the first to see its file says nothing.
+    for (const directory of [...this.#touched].toSorted()) {
       if (await this.#territory.learn(directory, view)) this.#learned.add(directory)
       this.#touched.delete(directory)
     }
