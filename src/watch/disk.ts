@@ -40,7 +40,7 @@ const isLocalDisk = (path: string): boolean => {
   }
 }
 
-/** A path below something that is no directory is as absent as any other. */
+/** What lies below something that is no directory is absent too. */
 const unlessAbsent = async (ask: () => Stats | Promise<Stats>): Promise<Stats | undefined> => {
   try {
     return await ask()
