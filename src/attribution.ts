@@ -24,7 +24,11 @@ export class OwnCommands {
   begin(now: number): (endedAt: number) => void {
     const window: Window = { startedAt: now, endedAt: undefined }
     this.#windows.push(window)
-    if (this.#windows.length > this.#most) this.#windows.shift()
+    if (this.#windows.length > this.#most) {
+      // A job may run on while many commands come and go.
+      const over = this.#windows.findIndex(({ endedAt }) => endedAt !== undefined)
+      this.#windows.splice(Math.max(0, over), 1)
+    }
     return (endedAt) => {
       window.endedAt = endedAt
     }

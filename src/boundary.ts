@@ -8,6 +8,7 @@ import type { LiveWorkspaceConfig } from './config.ts'
 import { Writers } from './attribution.ts'
 import { compare, type Comparison } from './compare.ts'
 import { coverageFor, HEAD, remindersFor } from './conditions.ts'
+import { withoutDetours } from './detour.ts'
 import type { Outcome } from './outcome.ts'
 import { Contents } from './contents.ts'
 import type { InstructionMessage, InstructionView } from './instructions/view.ts'
@@ -18,7 +19,7 @@ import { instructionsChangedNotice } from './notice/reminders.ts'
 import type { HeadMove } from './notice/git-head.ts'
 import { secretMatcher } from './notice/secret.ts'
 import { type Answer, Deadline, Revalidator } from './revalidate.ts'
-import type { SessionState } from './session.ts'
+import type { CoveredState, SessionState } from './session.ts'
 import { dirtySubjects, type Subject, subjectOfKey } from './subjects.ts'
 
 /** What one boundary needs to know of its moment. */
@@ -102,7 +103,7 @@ export class Boundary {
     )
     const instructions = due.map((message, index) => ({
       ...message,
-      covered: index === 0 ? covered.flatMap(({ covers }) => covers) : [],
+      covered: index === 0 ? covered.flatMap((finding) => coversWith(finding, due)) : [],
     }))
     const notices = [
       // Their text may not wait in the inbox, where the host's own loader would take it for its own.
@@ -112,7 +113,7 @@ export class Boundary {
       // No reason to keep a turn going: they wait for the next request.
       ...(turnEnds ? [] : remindersFor(state)),
       ...coverageFor(state, turnEnds),
-      ...newsFor(state, rest, moves, head, {
+      ...newsFor(state, rest, moves, head && { move: head, paths: countPaths(findings) }, {
         config: this.#config.notice,
         writers: this.writers,
         isSecret: this.#isSecret,
@@ -186,10 +187,12 @@ export class Boundary {
       // Used files come first, whatever else has happened; what is left of the time is the others'.
       const rest = new Deadline(watch.maxWaitMs * OTHERS_SHARE, moment.signal)
       const answers = Array.from(others.values(), (subject) => this.#ask(state, subject, rest, moment.fs))
-      const all = [...ofUsed, ...(await this.#judgeAll(state, answers, rest, moment))]
+      const found = [...ofUsed, ...(await this.#judgeAll(state, answers, rest, moment))]
       const live = passed === 'clean' && coverage === 'live'
       const root = state.place?.root
       const moved = root === undefined ? undefined : await state.head.look(root, state.reader, live)
+      const all =
+        root === undefined ? found : await withoutDetours(state, found, root, watch.gitTimeoutMs, rest)
       // On its way in a message already; and by itself no reason to keep a turn going.
       const silent = state.receipts.lastWord(HEAD) !== undefined || (turnEnds && all.length === 0)
       const head = silent ? undefined : moved
@@ -306,6 +309,21 @@ const isQuiet = ({ used, waiting }: Subject, answer: Answer): boolean =>
   answer.now.kind === 'present' &&
   used?.seen.kind === 'present' &&
   answer.now.version === used.seen.version
+
+/** A text that stands whole in a message is one that the model has as if it had read it. */
+const coversWith = (
+  { covers, paths, comparison }: Finding,
+  due: readonly InstructionMessage[],
+): readonly CoveredState[] => {
+  const now = comparison?.now
+  const whole =
+    now?.text !== undefined &&
+    due.some(({ wholeTexts }) => paths.some((path) => wholeTexts.get(path) === now.text))
+  return whole ? covers.map((state) => ({ ...state, content: now })) : covers
+}
+
+/** Changed paths, each target once; those that instructions tell of included. */
+const countPaths = (findings: readonly Finding[]): number => new Set(findings.map(({ key }) => key)).size
 
 const isInstructionSource = (source: unknown): boolean =>
   typeof source === 'object' && source !== null && 'kind' in source && source.kind === 'agent-instructions'

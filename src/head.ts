@@ -3,8 +3,19 @@
  *
  * @module dsh-live-workspace/head
  */
-import { describeHeadMove, type HeadMove, headSources, type HeadState, readHead } from './notice/git-head.ts'
+import { basename } from 'node:path'
+import {
+  describeHeadMove,
+  type HeadMove,
+  headSources,
+  type HeadState,
+  ledBack,
+  readHead,
+} from './notice/git-head.ts'
 import type { RootReader } from './watch/registry.ts'
+
+/** How git changed the work tree although HEAD is where it was: it moved there and back, or by a stash. */
+export type Detour = 'head' | 'stash'
 
 /** Follows HEAD for one session. */
 export class HeadWatch {
@@ -15,12 +26,21 @@ export class HeadWatch {
   #dirty = true
   /** Time in ms of the latest event of a file that HEAD depends on. */
   movedAt = 0
+  readonly #detours = new Set<Detour>()
 
   /** An event named a path. @param at - time in ms by the process's monotonic clock. */
   noticed(path: string, at: number): void {
     if (!this.#sources.has(path)) return
     this.#dirty = true
     this.movedAt = at
+    if (basename(path) === 'stash') this.#detours.add('stash')
+  }
+
+  /** Detours since the last call. */
+  takeDetours(): ReadonlySet<Detour> {
+    const taken = new Set(this.#detours)
+    this.#detours.clear()
+    return taken
   }
 
   /** Anything may have changed. */
@@ -44,7 +64,10 @@ export class HeadWatch {
     if (followed?.added) this.#dirty = true
     const move = describeHeadMove(this.#known, now)
     if (move) this.#next = now
-    else this.#accept(now)
+    else {
+      if (ledBack(this.#known, now)) this.#detours.add('head')
+      this.#accept(now)
+    }
     return move
   }
 

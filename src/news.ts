@@ -50,12 +50,18 @@ export const dueFindings = (
   return tell ? [...findings] : []
 }
 
+/** A move of HEAD, with the number of paths that changed meanwhile. */
+export interface HeadNews {
+  readonly move: HeadMove
+  readonly paths: number
+}
+
 /** The notice of what changed, if there is anything to say. */
 export const newsFor = (
   state: SessionState,
   findings: readonly Finding[],
   moves: readonly Move[],
-  head: HeadMove | undefined,
+  head: HeadNews | undefined,
   shown: Presentation,
 ): Notice[] => {
   // A file can be met under several paths; it is told once.
@@ -68,7 +74,7 @@ export const newsFor = (
   }
   if (changes.length === 0 && state.unlisted === 0 && !head) return []
   const { config } = shown
-  const headline = head && headLine(head, unique.length, config.maxPathBytes)
+  const headline = head && headLine(head.move, head.paths, config.maxPathBytes)
   const rendered = renderChanges(changes, state.unlisted, config, headline)
   const covered = findings.flatMap(({ key, comparison, covers }) =>
     rendered.shownInFull?.has(key) === true

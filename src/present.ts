@@ -70,6 +70,7 @@ const changeOf = (
     ownCommand,
     near: finding.paths.some((path) => near.has(dirname(path))),
     untold: state.flapping.get(finding.key)?.between ?? 0,
+    isDirectory: finding.now.kind === 'present' && finding.now.type === 'directory',
     ownFile: finding.action === 'deleted' && state.beforeOwnWrite.get(finding.key) === ABSENT,
   }
 }

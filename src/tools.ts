@@ -12,6 +12,7 @@ import type { ToolExecution, ToolExecutionResult } from '@deepseek-ai/dsh-tools'
 import type { Boundary } from './boundary.ts'
 import type { LiveWorkspaceConfig } from './config.ts'
 import type { ExecutionToken, Seen } from './ledger/ledger.ts'
+import { followJobs } from './jobs.ts'
 import type { Reporter } from './log.ts'
 import { Deadline } from './revalidate.ts'
 import type { SessionState } from './session.ts'
@@ -50,6 +51,7 @@ export class ToolRecorder {
       this.#contain('recording a result', () => this.#result(exec, result))
       return undefined
     })
+    followJobs(ctx, { ...this.#parts, drain: (state) => this.#drain(state) })
     // Around the execution itself: waiting for a person's approval is not part of a command.
     ctx.on('tools/execute', (exec, next) => this.#execute(exec, next), { prepend: true })
     // Prepended: the policy that answers these does not ask further listeners.

@@ -36,6 +36,8 @@ const NONE_LEFT = 'At present there are none.'
 const REMOVED = 'The previously loaded instructions from this file no longer apply.'
 const UPDATED = 'The file has changed. What follows takes the place of what was loaded from it before.'
 
+const EMPTY = 'The file is empty now. What was loaded from it before no longer applies.'
+
 const statement = (directory: string): string => {
   const reach =
     directory === GLOBAL_DIRECTORY
@@ -67,12 +69,14 @@ const changeBlock = ({ change, directory, text, formerly }: Transition): Block =
       )
       return { path, lead, content }
     }
-    case 'replace':
-      return {
-        path,
-        lead: paragraphs(`Updated instructions from: ${path}`, UPDATED + replaced(formerly)),
-        content,
-      }
+    case 'replace': {
+      const empty = content.trim() === ''
+      const lead = paragraphs(
+        `Updated instructions from: ${path}`,
+        (empty ? EMPTY : UPDATED) + replaced(formerly),
+      )
+      return { path, lead, content: empty ? undefined : content }
+    }
     case 'remove':
       return { path, lead: paragraphs(`Instructions removed: ${path}`, REMOVED), content: undefined }
     default:
@@ -109,3 +113,10 @@ export const renderBaseline = (
 /** Later transitions. With none of them told there is nothing to send. */
 export const renderChanges = (transitions: readonly Transition[], maxBytes: number): Rendered =>
   rendered(transitions, transitions.map(changeBlock), undefined, maxBytes)
+
+/** The transitions whose texts stand in a message whole and unchanged. */
+export const wholeIn = ({ told, cutTo }: Rendered): (Transition & { readonly text: string })[] =>
+  (cutTo === undefined ? told : told.slice(0, -1)).flatMap((transition) => {
+    const { text } = transition
+    return text !== undefined && escapeFrame(text) === text ? [{ ...transition, text }] : []
+  })

@@ -26,7 +26,7 @@ import {
   readSource,
   scopeKey,
 } from './protocol.ts'
-import { renderBaseline, renderChanges, type Rendered, type Transition } from './render.ts'
+import { renderBaseline, renderChanges, type Rendered, type Transition, wholeIn } from './render.ts'
 import { reportRefusals } from './reports.ts'
 import type { Scope } from './scopes.ts'
 import { Standing } from './standing.ts'
@@ -306,7 +306,13 @@ export class InstructionRoom {
     const source: InstructionSource = { kind: 'agent-instructions', form: 'instructions', ...marks, changes }
     const news = this.#memory.isNews(rendered)
     this.#memory.issued(fingerprint(source), rendered, marks.baseline === true)
-    return { text: rendered.text, source, summaryPaths: this.#pathsOf(changes), news }
+    const summaryPaths = this.#pathsOf(changes)
+    const wholeTexts = new Map(
+      wholeIn(rendered).flatMap(({ change, text }) =>
+        this.#pathsOf([change]).map((path) => [path, text] as const),
+      ),
+    )
+    return { text: rendered.text, source, summaryPaths, wholeTexts, news }
   }
 
   #pathsOf(changes: readonly InstructionChange[]): string[] {

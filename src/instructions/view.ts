@@ -12,6 +12,8 @@ export interface InstructionMessage {
   readonly source: InstructionSource
   /** Absolute paths of the files that it speaks of, by every spelling known: a change notice leaves them out. */
   readonly summaryPaths: readonly string[]
+  /** The texts that stand in it whole and unchanged, by the same paths. */
+  readonly wholeTexts: ReadonlyMap<string, string>
   /**
    * Whether anything in it is new to the session. What a compaction took away, or a budget left for
    * later, is not: it can wait for the next request.

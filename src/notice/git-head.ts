@@ -232,8 +232,8 @@ export const headSources = async (root: string): Promise<string[]> => {
     ...['MERGE_HEAD', 'CHERRY_PICK_HEAD', 'REVERT_HEAD', 'BISECT_LOG'].map((name) =>
       join(gitDirectory, name),
     ),
-    ...[...(ref === undefined ? [] : [ref]), 'packed-refs', 'reftable/tables.list'].map((name) =>
-      join(commonDirectory, name),
+    ...[...(ref === undefined ? [] : [ref]), 'refs/stash', 'packed-refs', 'reftable/tables.list'].map(
+      (name) => join(commonDirectory, name),
     ),
   ]
 }
@@ -249,11 +249,22 @@ const actionOf = (message: string): HeadAction | undefined =>
 const isSameStep = (a: HeadStep, b: HeadStep): boolean =>
   a.from === b.from && a.to === b.to && a.time === b.time && a.message === b.message
 
+/**
+ * Where in a log an earlier reading of it ended. Its last step alone does not tell: the log counts in
+ * seconds, and a way there and back can be made twice in one.
+ */
+const endOfEarlier = (earlier: readonly HeadStep[], steps: readonly HeadStep[]): number =>
+  steps.findLastIndex((_, end) =>
+    earlier.toReversed().every((known, back) => {
+      const step = steps[end - back]
+      return step === undefined || isSameStep(known, step)
+    }),
+  )
+
 /** The steps that lead from one state to the other, or none when the log is not about just that. */
 const stepsBetween = (before: HeadState, after: HeadState): readonly HeadStep[] => {
-  const last = before.steps.at(-1)
-  const seen = last ? after.steps.findLastIndex((step) => isSameStep(step, last)) : -1
-  if (last && seen < 0) return []
+  const seen = before.steps.length === 0 ? -1 : endOfEarlier(before.steps, after.steps)
+  if (before.steps.length > 0 && seen < 0) return []
   const steps = after.steps.slice(seen + 1)
   const start = before.unborn ? /^0+$/.test(steps[0]?.from ?? '') : steps[0]?.from === before.commit
   return start && steps.at(-1)?.to === after.commit ? steps : []
@@ -274,6 +285,13 @@ const kindOf = (before: HeadState, after: HeadState): HeadMove['kind'] | undefin
   const comparable = (before.unborn || from.commit !== undefined) && (after.unborn || to.commit !== undefined)
   return comparable && from.commit !== to.commit ? 'moved' : undefined
 }
+
+/** Whether HEAD stands where it stood, but by its log was at another commit meanwhile. Pure. */
+export const ledBack = (before: HeadState | undefined, after: HeadState | undefined): boolean =>
+  before !== undefined &&
+  after !== undefined &&
+  kindOf(before, after) === undefined &&
+  stepsBetween(before, after).some(({ from, to }) => from !== to)
 
 /**
  * What happened to HEAD between two states. Pure.

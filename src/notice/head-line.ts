@@ -27,7 +27,12 @@ export const headLine = (move: HeadMove, paths: number, maxPathBytes: number): s
     move.operation === undefined
       ? undefined
       : `${move.operation.kind} ${move.kind === 'finished' ? 'ended' : 'in progress'}`
+  const rest = `; ${plural(paths, 'path')} changed in the work tree. Untracked files are left alone.`
+  const place = placeName(move.to, maxPathBytes)
+  if (operation !== undefined && placeName(move.from, maxPathBytes) === place) {
+    return `Git: ${operation}, HEAD still at ${place}${rest}`
+  }
   const remarks = [action, operation].filter((remark) => remark !== undefined).join(', ')
-  const names = `${placeName(move.from, maxPathBytes)} → ${placeName(move.to, maxPathBytes)}`
-  return `Git HEAD moved: ${names}${remarks === '' ? '' : ` (${remarks})`}; ${plural(paths, 'path')} changed in the work tree. Untracked files are left alone.`
+  const names = `${placeName(move.from, maxPathBytes)} → ${place}`
+  return `Git HEAD moved: ${names}${remarks === '' ? '' : ` (${remarks})`}${rest}`
 }

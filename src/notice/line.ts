@@ -28,6 +28,8 @@ export interface Change {
   readonly ownCommand?: boolean
   /** It lies in a directory of which the session has used a file. */
   readonly near?: boolean
+  /** A directory stands where a file was. */
+  readonly isDirectory?: boolean
   /** It was made by this session. */
   readonly ownFile?: boolean
   /** States that went by untold since the last word on it. */
@@ -73,6 +75,7 @@ export const lineOf = (change: Change, maxPathBytes: number): string => {
   const remarks = [
     differenceRemark(change.difference),
     alongside > 0 ? `with ${plural(alongside, 'more path')}` : undefined,
+    change.isDirectory ? 'now a directory' : undefined,
     change.ownFile ? 'made by this session' : undefined,
     by === undefined ? undefined : `by ${by}`,
     used && ownCommand ? 'while a command of this session ran' : undefined,

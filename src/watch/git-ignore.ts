@@ -8,11 +8,11 @@
  *
  * @module dsh-live-workspace/watch/git-ignore
  */
-import { execFile } from 'node:child_process'
 import { constants, lstatSync } from 'node:fs'
-import { homedir, tmpdir } from 'node:os'
+import { homedir } from 'node:os'
 import { isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { attempt, gitDirectoriesOf, readFile } from './git-directories.ts'
+import { askGit } from './git-process.ts'
 import { pathBytes, RuleFile } from './git-rules.ts'
 /** Bounds, and where git's settings are looked for. */
 export interface GitIgnoreOptions {
@@ -59,36 +59,14 @@ interface Settings {
   readonly excludesFile: string
 }
 
-/** Variables that tie git to another repository than the one it is asked about (git-rev-parse(1)). */
-const FOREIGN =
-  /^GIT_(DIR|WORK_TREE|COMMON_DIR|INDEX_FILE|PREFIX|NAMESPACE|OBJECT_DIRECTORY|CONFIG(_(PARAMETERS|COUNT))?)$/
-
 /** What git-config(1) takes for true. */
 const TRUE = /^(true|yes|on|[+-]?0*[1-9]\d*)$/i
 
-const listConfig = (root: string, env: NodeJS.ProcessEnv, timeoutMs: number): Promise<string | undefined> =>
-  new Promise((settle) => {
-    const own = Object.fromEntries(Object.entries(env).filter(([name]) => !FOREIGN.test(name)))
-    const args = ['--no-optional-locks', '-c', 'core.fsmonitor=false', '-C', root, 'config', '-z', '--list']
-    execFile(
-      'git',
-      args,
-      // Not started in the root: some systems would look for the program there first.
-      {
-        cwd: tmpdir(),
-        env: own,
-        timeout: timeoutMs,
-        killSignal: 'SIGKILL',
-        maxBuffer: MAX_CONFIG_BYTES,
-        windowsHide: true,
-      },
-      (error, stdout) => settle(error ? undefined : stdout),
-    )
-  })
-
 const readSettings = async (root: string, env: NodeJS.ProcessEnv, timeoutMs: number): Promise<Settings> => {
   const values = new Map<string, string>()
-  for (const entry of (await listConfig(root, env, timeoutMs))?.split('\0') ?? []) {
+  for (const entry of (
+    await askGit(root, ['config', '-z', '--list'], { env, timeoutMs, maxBytes: MAX_CONFIG_BYTES })
+  )?.split('\0') ?? []) {
     const [key = '', ...value] = entry.split('\n')
     // A key without a value means true; of several values the last one holds.
     values.set(key, value.length === 0 ? 'true' : value.join('\n'))

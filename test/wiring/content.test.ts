@@ -12,7 +12,17 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { boot, edit, quiet, read, resultsIn, shell, textOf, write } from '../support/harness.ts'
+import {
+  boot,
+  edit,
+  quiet,
+  type RawConfig,
+  read,
+  resultsIn,
+  shell,
+  textOf,
+  write,
+} from '../support/harness.ts'
 
 const ORIGINAL = 'export const a = 1\nexport const b = 1\nexport const c = 1\n'
 
@@ -313,11 +323,15 @@ describe("git's HEAD", () => {
       stdio: 'pipe',
     })
 
-  const repository = async () => {
+  const repository = async (config: RawConfig = {}) => {
     const files = Object.fromEntries(
       Array.from({ length: 300 }, (_, n) => [`src/d${n % 10}/f${n}.ts`, 'main\n']),
     )
-    const harness = await boot({ files: { ...files, 'used.ts': 'main\n', 'near.ts': 'main\n' }, git: false })
+    const harness = await boot({
+      files: { ...files, 'used.ts': 'main\n', 'near.ts': 'main\n' },
+      git: false,
+      config,
+    })
     const root = harness.path('.')
     git(root, 'init', '-q', '-b', 'main')
     git(root, 'add', '-A')
@@ -351,13 +365,71 @@ describe("git's HEAD", () => {
     await agent.end()
   })
 
-  it('moving there and back between two requests is no news of used files', async () => {
-    const { root, agent } = await repository()
+  it('moving there and back between two requests is no news, of used files or of others', async () => {
+    const { harness, root, agent } = await repository()
     git(root, 'checkout', '-q', 'feature')
     git(root, 'checkout', '-q', 'main')
     await agent.call(quiet)
+    expect(agent.told).toEqual([])
+    harness.write('near.ts', 'a person\n')
+    await agent.call(quiet)
+    expect(textOf(agent.told)).toContain('- modified "near.ts"')
+    await agent.end()
+  })
+
+  it('moving there and back does not hide what a person changed meanwhile', async () => {
+    const { harness, root, agent } = await repository()
+    git(root, 'checkout', '-q', 'feature')
+    git(root, 'checkout', '-q', 'main')
+    harness.write('near.ts', 'a person\n')
+    harness.write('new.ts', 'a person\n')
+    await agent.call(quiet)
+    const told = textOf(agent.told)
+    expect(told).toContain('- modified "near.ts"')
+    expect(told).toContain('- created "new.ts"')
+    expect(told).not.toMatch(/more path|"used\.ts"|Git HEAD/)
+    await agent.end()
+  })
+
+  it('a stash there and back counts the files of which nobody knows whether they came back', async () => {
+    const { harness, root, agent } = await repository()
+    for (const name of ['near.ts', 'used.ts']) harness.write(name, 'a person\n')
+    await agent.call(quiet)
+    expect(textOf(agent.told)).toContain('- modified "near.ts"')
+    const other = await harness.agent('other')
+    await harness.live()
+    await other.turn(read('used.ts'))
+    await other.prompt()
+    git(root, 'stash')
+    git(root, 'stash', 'pop')
+    await other.call(quiet)
+    const told = textOf(other.told)
+    expect(told).toContain('- 1 more path')
+    expect(told).not.toMatch(/"near\.ts"|"used\.ts"/)
+    await other.end()
+    await agent.finish()
+    expect(textOf(agent.told)).toContain('- 1 more path')
+    await agent.end()
+  })
+
+  it('files that only git could tell apart are counted where it gives no answer', async () => {
+    const { root, agent } = await repository({ watch: { gitTimeoutMs: 1 } })
+    git(root, 'checkout', '-q', 'feature')
+    git(root, 'checkout', '-q', 'main')
+    await agent.call(quiet)
+    expect(textOf(agent.told)).toMatch(/- 301 more paths/)
     expect(textOf(agent.told)).not.toContain('"used.ts"')
-    expect(textOf(agent.told)).not.toContain('Git HEAD')
+    await agent.end()
+  })
+
+  it('standing still while git begins something is told as that', async () => {
+    const { root, agent } = await repository()
+    git(root, 'merge', '--no-commit', '--no-ff', '-q', 'feature')
+    await agent.call(quiet)
+    expect(textOf(agent.told)).toMatch(
+      /Git: merge in progress, HEAD still at branch "main" at \w+; 302 paths changed/,
+    )
+    expect(textOf(agent.told)).not.toContain('HEAD moved')
     await agent.end()
   })
 
@@ -365,6 +437,17 @@ describe("git's HEAD", () => {
     const { agent } = await repository()
     await agent.call(shell('git -c user.name=t -c user.email=t@example.org commit -q --allow-empty -m mine'))
     expect(agent.told).toEqual([])
+    await agent.end()
+  })
+})
+
+describe('a directory in the place of a used file', () => {
+  it('is told as such', async () => {
+    const { harness, agent } = await withReadFile()
+    rmSync(harness.path('a.ts'))
+    harness.write('a.ts/inner.ts', 'inner\n')
+    await agent.call(quiet)
+    expect(textOf(agent.told)).toContain('- modified "a.ts" (now a directory)')
     await agent.end()
   })
 })
