@@ -3,6 +3,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describeConfig } from '../src/config.ts'
+import { renderBaseline, renderChanges as renderTransitions } from '../src/instructions/render.ts'
 import {
   activationReminder,
   compactionReminder,
@@ -59,6 +60,7 @@ const shaped: Change[] = [
   { action: 'undone', path: 'src/a.ts', used: true },
   { action: 'restored', path: 'src/b.ts', used: true },
   { action: 'modified', path: 'log.txt', used: true, untold: 7 },
+  { action: 'modified', path: 'plan', used: true, isDirectory: true },
 ]
 
 const switched = headLine(
@@ -72,6 +74,20 @@ const switched = headLine(
     message: undefined,
   },
   3_000,
+  limits.maxPathBytes,
+)
+
+const mergeBegun = headLine(
+  {
+    kind: 'started',
+    from: { branch: 'main', commit: '1f0c2b3a4d5e' },
+    to: { branch: 'main', commit: '1f0c2b3a4d5e' },
+    operation: { kind: 'merge', ref: undefined },
+    action: undefined,
+    steps: undefined,
+    message: undefined,
+  },
+  2,
   limits.maxPathBytes,
 )
 
@@ -90,6 +106,7 @@ const messages: readonly [string, string, RenderedNotice][] = [
   ],
   ['changes', 'Shapes of their own', renderChanges(shaped, 0, limits)],
   ['changes', 'A move of HEAD', renderChanges([...used, ...many], 0, limits, switched)],
+  ['changes', 'Something that git has begun while HEAD stays', renderChanges(used, 0, limits, mergeBegun)],
   [
     'changes',
     'Many, here with `maxNoticePaths: 2`',
@@ -112,8 +129,44 @@ const messages: readonly [string, string, RenderedNotice][] = [
   ['changes', 'Instruction files changed while the model gave its last answer', instructionsChangedNotice],
 ]
 
+const instruction = (
+  action: 'set' | 'replace' | 'remove',
+  path: string,
+  text: string,
+): Parameters<typeof renderBaseline>[0][number] => ({
+  key: path,
+  change: { action, scope: path, path, digest: '' },
+  directory: path.includes('/') ? path.slice(0, path.lastIndexOf('/')) : '.',
+  text: action === 'remove' ? undefined : text,
+})
+
+const instructionMessages: readonly [string, string, { readonly text: string }][] = [
+  [
+    'agent-instructions',
+    'Instructions that apply from the start',
+    renderBaseline([instruction('set', 'AGENTS.md', 'Run the tests.')], false, 65_536),
+  ],
+  [
+    'agent-instructions',
+    'Instructions of a directory that the session has reached',
+    renderTransitions([instruction('set', 'web/AGENTS.md', 'Use the design tokens.')], 65_536),
+  ],
+  [
+    'agent-instructions',
+    'An instruction file was changed, emptied or removed',
+    renderTransitions(
+      [
+        instruction('replace', 'AGENTS.md', 'Run the tests and the linter.'),
+        instruction('replace', 'CLAUDE.md', ''),
+        instruction('remove', 'web/AGENTS.md', ''),
+      ],
+      65_536,
+    ),
+  ],
+]
+
 const messagesPart = (): string =>
-  messages
+  [...messages, ...instructionMessages]
     .map(([category, title, { text }]) => {
       const bytes = Buffer.byteLength(text)
       return `${title} (category \`${category}\`, ${bytes} bytes, about ${Math.ceil(bytes / 4)} tokens):\n\n\`\`\`text\n${text}\n\`\`\``
