@@ -75,7 +75,7 @@ const changeBlock = ({ change, directory, text, formerly }: Transition): Block =
         `Updated instructions from: ${path}`,
         (empty ? EMPTY : UPDATED) + replaced(formerly),
       )
-      return { path, lead, content: empty ? undefined : content }
+      return { path, lead, content }
     }
     case 'remove':
       return { path, lead: paragraphs(`Instructions removed: ${path}`, REMOVED), content: undefined }
