@@ -102,6 +102,19 @@ describe('what changed in a used file', () => {
     await agent.end()
   })
 
+  it('is a handful of lines of a file with four thousand', async () => {
+    const lines = Array.from({ length: 4_000 }, (_, n) => `line ${n}\n`)
+    const { harness, agent } = await withReadFile(lines.join(''))
+    harness.write('a.ts', lines.with(1_999, 'another line\n').join(''))
+    await agent.call(quiet)
+    const told = textOf(agent.told)
+    expect(told).toContain('(+1 −1 lines)\n')
+    expect(told).toContain('   line 1998\n  -line 1999\n  +another line\n   line 2000\n')
+    expect(told.match(/^ {2}/gm)).toHaveLength(5)
+    expect(Buffer.byteLength(told)).toBeLessThan(512)
+    await agent.end()
+  })
+
   it('is named where only the line endings are others', async () => {
     const { harness, agent } = await withReadFile()
     harness.write('a.ts', ORIGINAL.replaceAll('\n', '\r\n'))

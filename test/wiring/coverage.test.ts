@@ -213,3 +213,31 @@ describe('directories named in "ignoredDirectories"', () => {
     await agent.end()
   })
 })
+
+describe('a repository inside of the workspace that its rules ignore', () => {
+  it('is silent, except for files in it that the session has used', async () => {
+    const harness = await boot({
+      files: {
+        '.gitignore': 'vendor/\n',
+        'vendor/sub/.git/HEAD': 'ref: refs/heads/main\n',
+        'vendor/sub/x.c': 'one\n',
+        'vendor/sub/y.c': 'one\n',
+      },
+    })
+    const agent = await harness.agent('main')
+    await agent.prompt()
+    await agent.call(read('vendor/sub/x.c'))
+    await harness.live()
+    harness.write('vendor/sub/y.c', 'two\n')
+    harness.write('vendor/sub/new.c', 'new\n')
+    await agent.call(quiet)
+    expect(agent.told).toEqual([])
+
+    harness.write('vendor/sub/x.c', 'two\n')
+    await agent.call(quiet)
+    expect(textOf(agent.told)).toContain('Used by this session:\n- modified "vendor/sub/x.c"')
+    expect(textOf(agent.told)).not.toMatch(/y\.c|new\.c/)
+    await agent.end()
+    expect(agent.notices).toHaveLength(1)
+  })
+})

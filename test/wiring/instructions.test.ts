@@ -244,6 +244,30 @@ describe('with live coverage', () => {
     expect(agent.notices).toEqual([])
   })
 
+  it('an edit of the user-global file is told to the sessions of every workspace', async () => {
+    const { harness, agent: writer } = await started({
+      files: { 'a/.git/HEAD': '', 'b/.git/HEAD': '', 'b/AGENTS.md': 'B rule.\n' },
+      git: false,
+      cwd: 'a',
+    })
+    const other = await harness.agent('other', { cwd: 'b' })
+    await other.prompt()
+    await harness.live()
+    await other.call(quiet)
+    await writer.call(write(harness.path(GLOBAL), 'Memory of the one.\n'))
+    expect(await during(other, async () => other.call(quiet))).toEqual(['set user-global:AGENTS.md'])
+    await other.call(read(harness.path(GLOBAL)))
+    await other.call(edit(harness.path(GLOBAL), 'of the one', 'of both'))
+    expect(await during(writer, async () => writer.call(quiet))).toEqual(['replace user-global:AGENTS.md'])
+
+    for (const agent of [writer, other]) {
+      expect(countIn(agent.request, 'Memory of both.')).toBe(1)
+      expect(await during(agent, async () => agent.call(quiet))).toEqual([])
+      await agent.end()
+      expect(agent.notices).toEqual([])
+    }
+  })
+
   it('an edit above the cwd, and above the watched root, is told', async () => {
     const files = {
       '.top': '',
