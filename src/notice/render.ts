@@ -75,12 +75,18 @@ const STALE =
 const PARTLY_STALE =
   'Where a change is not shown, what you remember of the file may be out of date: read it again before you rely on it.'
 const COMPLETE = 'What is shown of the used files is everything that changed in them.'
-const UNAFFECTED = 'No file that this session has used is affected. No reply is needed; carry on.'
+const UNAFFECTED = 'No file that this session has used is affected.'
+/** What its own command has made the session may undo as it likes. */
+const CARRY_ON_OWN = 'No reply is needed; carry on.'
 
-const longestFoot = (used: number): string => (used === 0 ? UNAFFECTED : `${PARTLY_STALE} ${CARRY_ON}`)
+const longestFoot = (used: number): string => `${used === 0 ? UNAFFECTED : PARTLY_STALE} ${CARRY_ON}`
 
-const footFor = (used: readonly Change[], shownInFull: ReadonlySet<string>): string => {
-  if (used.length === 0) return UNAFFECTED
+const footFor = (
+  used: readonly Change[],
+  shownInFull: ReadonlySet<string>,
+  onlyOwnCommands: boolean,
+): string => {
+  if (used.length === 0) return `${UNAFFECTED} ${onlyOwnCommands ? CARRY_ON_OWN : CARRY_ON}`
   const known = used.filter(({ key }) => key !== undefined && shownInFull.has(key)).length
   return `${known === 0 ? STALE : known === used.length ? COMPLETE : PARTLY_STALE} ${CARRY_ON}`
 }
@@ -167,7 +173,8 @@ export const renderChanges = (
       return [line, ...indented]
     }),
   ])
-  const foot = footFor(used, shownInFull)
+  const onlyOwnCommands = unlisted === 0 && others.length > 0 && others.every(({ ownCommand }) => ownCommand)
+  const foot = footFor(used, shownInFull, onlyOwnCommands)
   const compose = (directories: number) => frame([head, ...lines, ...counts(rest, directories), foot])
   let text = compose(DIRECTORIES_IN_COUNT)
   for (let directories = DIRECTORIES_IN_COUNT - 1; directories >= 0; directories -= 1) {
