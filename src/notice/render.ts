@@ -17,6 +17,8 @@ export interface RenderLimits {
   readonly maxPathBytes: number
   /** Paths named of those that a command of the session changed and the session has not used. */
   readonly maxOwnCommandPaths?: number
+  /** Unused paths named outside of the directories of used ones; when there are more, only lone ones. */
+  readonly maxOtherPaths?: number
 }
 
 export interface RenderedNotice {
@@ -53,13 +55,32 @@ const countLine = (rest: readonly Change[], maxPathBytes: number, directories: n
 
 const byPath = (a: Change, b: Change): number => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0)
 
-/** Files near used ones first; then a lone file, which says more than one of a hundred together. */
-const byRelevance = (changes: readonly Change[]): Change[] => {
+const isFar = ({ near, action }: Change): boolean => !near && action !== 'moved'
+
+/** How many of the changes are in the directory of one of them. */
+const sizesIn = (changes: readonly Change[]): ((change: Change) => number) => {
   const sizes = new Map<string, number>()
   for (const { path } of changes) sizes.set(directoryOf(path), (sizes.get(directoryOf(path)) ?? 0) + 1)
-  const sizeOf = ({ path }: Change) => sizes.get(directoryOf(path)) ?? 0
-  const farOf = ({ near, action }: Change) => (near || action === 'moved' ? 0 : 1)
+  return ({ path }) => sizes.get(directoryOf(path)) ?? 0
+}
+
+/** Files near used ones first; then a lone file, which says more than one of a hundred together. */
+const byRelevance = (changes: readonly Change[]): Change[] => {
+  const sizeOf = sizesIn(changes)
+  const farOf = (change: Change) => Number(isFar(change))
   return changes.toSorted((a, b) => farOf(a) - farOf(b) || sizeOf(a) - sizeOf(b) || byPath(a, b))
+}
+
+/**
+ * Changes that are only counted because there are so many of them far from used files.
+ * @param changes - unused ones, by relevance.
+ */
+const crowdIn = (changes: readonly Change[], most: number): ReadonlySet<Change> => {
+  const far = changes.filter((change) => isFar(change) && !change.ownCommand)
+  if (far.length <= most) return new Set()
+  const sizeOf = sizesIn(changes)
+  const alone = new Set(far.filter((change) => sizeOf(change) === 1).slice(0, most))
+  return new Set(far.filter((change) => !alone.has(change)))
 }
 
 const summarize = (used: readonly Change[], others: number): string => {
@@ -107,6 +128,7 @@ export const renderChanges = (
 ): RenderedNotice => {
   const used = changes.filter((change) => change.used).toSorted(byPath)
   const others = byRelevance(changes.filter((change) => !change.used))
+  const crowd = crowdIn(others, limits.maxOtherPaths ?? Infinity)
   const intro = "Workspace changes outside this session's recorded file operations."
   const head = headline === undefined ? intro : `${intro}\n${headline}`
   const groups = [
@@ -143,6 +165,7 @@ export const renderChanges = (
       const far = headline !== undefined && !change.used && (!change.near || shown.length >= NEAR_NAMED)
       if (
         far ||
+        crowd.has(change) ||
         change.uncertain ||
         shown.length >= group.most ||
         named >= limits.maxNoticePaths ||

@@ -67,6 +67,37 @@ describe('two thousand files in a directory that git ignores', () => {
   })
 })
 
+describe('forty files that a person changes and the session has never used', () => {
+  const names = Array.from({ length: 40 }, (_, n) => `app/part-${n % 4}/file-${n}.ts`)
+  const files = Object.fromEntries(names.map((name) => [name, 'one\n']))
+
+  it('are one line with their number and their directories', async () => {
+    const { harness, agent } = await repository({ 'a.ts': 'one\n', ...files })
+    for (const name of names) harness.write(name, 'two\n')
+    await agent.call(quiet)
+    expect(agent.told).toHaveLength(1)
+    expect(textOf(agent.told).split('\n').slice(2, -2)).toEqual([
+      '- 40 more paths: 10 in "app/part-0/", 10 in "app/part-1/", 10 in "app/part-2/", 10 in "app/part-3/"',
+    ])
+    await agent.call(quiet)
+    await agent.end()
+    expect(agent.notices).toHaveLength(1)
+  })
+
+  it('leave room for a file that changed with them: beside a used one, or alone in its directory', async () => {
+    const { harness, agent } = await repository({ 'a.ts': 'one\n', 'docs/plan.md': 'one\n', ...files })
+    for (const name of [...names, 'docs/plan.md', 'beside.ts']) harness.write(name, 'two\n')
+    await agent.call(quiet)
+    expect(textOf(agent.told).split('\n').slice(2, -2)).toEqual([
+      'Other files:',
+      '- created "beside.ts"',
+      '- modified "docs/plan.md"',
+      '- 40 more paths: 10 in "app/part-0/", 10 in "app/part-1/", 10 in "app/part-2/", 10 in "app/part-3/"',
+    ])
+    await agent.end()
+  })
+})
+
 describe('files that somebody else has made', () => {
   it("are told as none of the session's, to be left as they are", async () => {
     const { harness, agent } = await repository({ 'a.ts': 'one\n' })
