@@ -30,15 +30,19 @@ describe('after a compaction', () => {
   })
 
   it('a session that has read nothing is not reminded', async () => {
-    const harness = await boot({ compaction: true })
+    const harness = await boot({ files: { 'a.ts': LONG }, compaction: true })
     const agent = await harness.agent('main')
     await agent.prompt(LONG)
     await agent.call(quiet)
     await agent.end()
     await harness.compact(agent)
     await agent.turn(quiet)
-
     expect(agent.notices).toEqual([])
+
+    await agent.turn(read('a.ts'))
+    await harness.compact(agent)
+    await agent.turn(quiet)
+    expect(categories(agent.notices)).toEqual(['compaction'])
   })
 
   it('each further compaction has its own reminder', async () => {

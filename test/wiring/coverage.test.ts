@@ -1,6 +1,7 @@
 import { cpSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { boot, categories, type Harness, quiet, read, type TestAgent, textOf } from '../support/harness.ts'
+import { expectHearing } from '../support/hearing.ts'
 import { waitFor } from '../support/wait.ts'
 
 const NEVER = 3_600_000
@@ -98,6 +99,7 @@ describe('a workspace that is moved away and back', () => {
     await agent.end()
     await agent.turn(quiet)
     expect(textOf(agent.notices)).not.toMatch(/deleted|created|modified/)
+    await expectHearing(harness, agent, 'used.ts')
   })
 
   it('stays lost while it is away, however often the watcher tries', async () => {

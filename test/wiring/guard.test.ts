@@ -6,7 +6,6 @@ import { describe, expect, it } from 'vitest'
 import {
   boot,
   edit,
-  type Harness,
   type HarnessOptions,
   quiet,
   read,
@@ -15,6 +14,7 @@ import {
   textOf,
   write,
 } from '../support/harness.ts'
+import { expectHearing } from '../support/hearing.ts'
 import { git } from '../support/git.ts'
 
 const ORIGINAL = 'export const a = 1\nexport const b = 1\n'
@@ -39,14 +39,6 @@ const expectEdit = async (agent: TestAgent, path: string, before: string, after:
   expect(readFileSync(path, 'utf8')).toContain(after)
   await agent.call(quiet)
   expect(textOf(agent.notices.slice(told))).toBe('')
-}
-
-/** Somebody else really changes the file: that is told, so silence before it was no deafness. */
-const expectTold = async (harness: Harness, agent: TestAgent) => {
-  harness.write('a.ts', `${readFileSync(harness.path('a.ts'), 'utf8')}// somebody else\n`)
-  await agent.call(quiet)
-  expect(textOf(agent.told)).toContain('Used by this session:\n- modified "a.ts"')
-  await agent.end()
 }
 
 const touch = (path: string, seconds: number) => {
@@ -85,7 +77,7 @@ describe('the time of a file that moves again by itself after an own write', () 
     expect(lastResult(agent)).not.toMatch(REFUSED)
     expect(readFileSync(harness.path('new.ts'), 'utf8')).toBe('newer\n')
     expect(agent.notices).toEqual([])
-    await expectTold(harness, agent)
+    await expectHearing(harness, agent, 'a.ts')
   })
 })
 
@@ -107,7 +99,7 @@ describe('a file that is put away and brought back', () => {
       git(workspace, 'stash', 'pop', '-q')
       await expectEdit(agent, harness.path('a.ts'), `a = ${round}`, `a = ${round + 1}`)
     }
-    await expectTold(harness, agent)
+    await expectHearing(harness, agent, 'a.ts')
   })
 
   const run = promisify(execFile)
@@ -142,7 +134,7 @@ describe('a compaction', () => {
     await harness.compact(agent)
     await agent.prompt()
     await expectEdit(agent, path, 'a = 1', 'a = 2')
-    await expectTold(harness, agent)
+    await expectHearing(harness, agent, 'a.ts')
   })
 
   it('leaves it editable after a touch, too', async () => {
@@ -152,7 +144,7 @@ describe('a compaction', () => {
     touch(path, 0)
     await agent.prompt()
     await expectEdit(agent, path, 'a = 1', 'a = 2')
-    await expectTold(harness, agent)
+    await expectHearing(harness, agent, 'a.ts')
   })
 })
 

@@ -17,6 +17,7 @@ import {
   textOf,
   write,
 } from '../support/harness.ts'
+import { expectHearing } from '../support/hearing.ts'
 import { changesOf, occurrences, stockLoader, toldInstructions } from '../support/instructions.ts'
 import { readEvent } from '../support/session-log.ts'
 import { waitFor } from '../support/wait.ts'
@@ -309,9 +310,12 @@ describe('with live coverage', () => {
     const { harness, agent } = await started({ files: ROOT })
     harness.save('AGENTS.md', 'Root rule.\n')
     await agent.call(shell('touch AGENTS.md'))
+    expect(toldOf(agent)).toEqual(BASELINE)
+    harness.save('AGENTS.md', 'Root rule two.\n')
+    await agent.call(quiet)
     await agent.end()
 
-    expect(toldOf(agent)).toEqual(BASELINE)
+    expect(toldOf(agent)).toEqual([...BASELINE, 'replace .:AGENTS.md'])
     expect(agent.notices).toEqual([])
   })
 
@@ -399,9 +403,11 @@ describe('nested scopes', () => {
     harness.write('../elsewhere/f', '')
     await agent.call(read('../elsewhere/f'), read('node_modules/dep/f'), shell('cat d/f'))
     await agent.call(quiet)
+    expect(toldOf(agent)).toEqual(BASELINE)
+    await agent.call(read('d/f'))
     await agent.end()
 
-    expect(toldOf(agent)).toEqual(BASELINE)
+    expect(toldOf(agent)).toEqual([...BASELINE, 'set d:AGENTS.md'])
     expect(agent.notices).toEqual([])
   })
 
@@ -973,6 +979,7 @@ describe('beside the stock loader', () => {
 
     expect(toldOf(agent)).toEqual([...BASELINE, 'replace .:AGENTS.md', 'remove .:AGENTS.md'])
     expect(agent.notices).toEqual([])
+    await expectHearing(harness, agent, 'q/f')
   })
 
   it('a change during the last answer leads to one step and one text', async () => {
@@ -1023,6 +1030,8 @@ describe('beside the stock loader', () => {
     await agent.turn(quiet)
 
     expect(toldOf(agent)).toEqual([...BASELINE, 'set p:AGENTS.md'])
+    expect(agent.notices).toEqual([])
+    await expectHearing(harness, agent, 'p/f')
   })
 
   it.each([

@@ -29,10 +29,14 @@ describe('a change while the model gives its last answer', () => {
   })
 
   it('leads to no step when nothing has changed', async () => {
-    const { agent } = await lastAnswer()
+    const { harness, agent } = await lastAnswer()
     await agent.end()
 
     expect(agent.requests).toHaveLength(2)
+    await agent.prompt()
+    harness.write('used.ts', 'two\n')
+    expect(await agent.finish()).toBeDefined()
+    await agent.end()
   })
 
   it.each([0, 1, 3])('leads to at most %i steps a turn, whatever keeps writing', async (maxSteersPerTurn) => {
@@ -170,6 +174,9 @@ describe('a turn that does not end by itself', () => {
 
     expect(turns(agent)).toBe(1)
     expect(agent.notices).toEqual([])
+    await agent.prompt()
+    expect(textOf(agent.told)).toContain('- modified "used.ts"')
+    await agent.end()
   })
 })
 
