@@ -13,6 +13,7 @@ import {
 } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { boot, edit, quiet, read, resultsIn, shell, textOf, write } from '../support/harness.ts'
+import { expectHearing } from '../support/hearing.ts'
 
 const ORIGINAL = 'export const a = 1\nexport const b = 1\nexport const c = 1\n'
 
@@ -48,7 +49,7 @@ describe('a used file of equal content', () => {
     const request = await agent.call(edit('a.ts', 'a = 1', 'a = 2'))
     expect(resultsIn(request).join('\n')).not.toContain('file changed since')
     expect(readFileSync(harness.path('a.ts'), 'utf8')).toContain('a = 2')
-    await agent.end()
+    await expectHearing(harness, agent, 'a.ts')
   })
 
   it.each(harmless)('lets an edit of the same step pass after %s', async (_what, act) => {

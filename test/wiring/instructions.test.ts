@@ -1014,9 +1014,10 @@ describe('beside the stock loader', () => {
     expect(await agent.submit()).toBeUndefined()
     stop()
     await agent.turn(quiet)
-    await agent.turn(quiet)
+    await agent.turn(read('q/f'))
 
     expect(toldOf(agent)).toEqual(BASELINE)
+    await expectHearing(harness, agent, 'q/f')
   })
 
   it('a reload of ours says nothing', async () => {
@@ -1056,7 +1057,7 @@ describe('beside the stock loader', () => {
 
     expect(countIn(agent.request, 'Root rule two.')).toBe(1)
     expect(instructionsOf(agent)).toHaveLength(length + 1)
-    await agent.end()
+    await expectHearing(harness, agent, 'p/f')
   })
 })
 
