@@ -104,6 +104,9 @@ const notice = {
   maxOwnCommandPaths: count(0, 10_000, 5).description(
     'Paths named of those that a command of the session changed and the session has not used.',
   ),
+  maxOtherPaths: count(0, 10_000, 20).description(
+    'Changed files named in directories of which the session has used none; of more, only those alone in their directory are.',
+  ),
   maxMoveReads: count(0, 10_000, 50).description(
     'New files read at one boundary to find out whether a used file was moved there.',
   ),

@@ -17,6 +17,8 @@ export interface RenderLimits {
   readonly maxPathBytes: number
   /** Paths named of those that a command of the session changed and the session has not used. */
   readonly maxOwnCommandPaths?: number
+  /** Unused paths named outside of the directories of used ones; when there are more, only lone ones. */
+  readonly maxOtherPaths?: number
 }
 
 export interface RenderedNotice {
@@ -53,13 +55,32 @@ const countLine = (rest: readonly Change[], maxPathBytes: number, directories: n
 
 const byPath = (a: Change, b: Change): number => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0)
 
-/** Files near used ones first; then a lone file, which says more than one of a hundred together. */
-const byRelevance = (changes: readonly Change[]): Change[] => {
+const isFar = ({ near, action }: Change): boolean => !near && action !== 'moved'
+
+/** How many of the changes are in the directory of one of them. */
+const sizesIn = (changes: readonly Change[]): ((change: Change) => number) => {
   const sizes = new Map<string, number>()
   for (const { path } of changes) sizes.set(directoryOf(path), (sizes.get(directoryOf(path)) ?? 0) + 1)
-  const sizeOf = ({ path }: Change) => sizes.get(directoryOf(path)) ?? 0
-  const farOf = ({ near, action }: Change) => (near || action === 'moved' ? 0 : 1)
+  return ({ path }) => sizes.get(directoryOf(path)) ?? 0
+}
+
+/** Files near used ones first; then a lone file, which says more than one of a hundred together. */
+const byRelevance = (changes: readonly Change[]): Change[] => {
+  const sizeOf = sizesIn(changes)
+  const farOf = (change: Change) => Number(isFar(change))
   return changes.toSorted((a, b) => farOf(a) - farOf(b) || sizeOf(a) - sizeOf(b) || byPath(a, b))
+}
+
+/**
+ * Changes that are only counted because there are so many of them far from used files.
+ * @param changes - unused ones, by relevance.
+ */
+const crowdIn = (changes: readonly Change[], most: number): ReadonlySet<Change> => {
+  const far = changes.filter((change) => isFar(change) && !change.ownCommand)
+  if (far.length <= most) return new Set()
+  const sizeOf = sizesIn(changes)
+  const alone = new Set(far.filter((change) => sizeOf(change) === 1).slice(0, most))
+  return new Set(far.filter((change) => !alone.has(change)))
 }
 
 const summarize = (used: readonly Change[], others: number): string => {
@@ -75,12 +96,18 @@ const STALE =
 const PARTLY_STALE =
   'Where a change is not shown, what you remember of the file may be out of date: read it again before you rely on it.'
 const COMPLETE = 'What is shown of the used files is everything that changed in them.'
-const UNAFFECTED = 'No file that this session has used is affected. No reply is needed; carry on.'
+const UNAFFECTED = 'No file that this session has used is affected.'
+/** What its own command has made the session may undo as it likes. */
+const CARRY_ON_OWN = 'No reply is needed; carry on.'
 
-const longestFoot = (used: number): string => (used === 0 ? UNAFFECTED : `${PARTLY_STALE} ${CARRY_ON}`)
+const longestFoot = (used: number): string => `${used === 0 ? UNAFFECTED : PARTLY_STALE} ${CARRY_ON}`
 
-const footFor = (used: readonly Change[], shownInFull: ReadonlySet<string>): string => {
-  if (used.length === 0) return UNAFFECTED
+const footFor = (
+  used: readonly Change[],
+  shownInFull: ReadonlySet<string>,
+  onlyOwnCommands: boolean,
+): string => {
+  if (used.length === 0) return `${UNAFFECTED} ${onlyOwnCommands ? CARRY_ON_OWN : CARRY_ON}`
   const known = used.filter(({ key }) => key !== undefined && shownInFull.has(key)).length
   return `${known === 0 ? STALE : known === used.length ? COMPLETE : PARTLY_STALE} ${CARRY_ON}`
 }
@@ -101,6 +128,7 @@ export const renderChanges = (
 ): RenderedNotice => {
   const used = changes.filter((change) => change.used).toSorted(byPath)
   const others = byRelevance(changes.filter((change) => !change.used))
+  const crowd = crowdIn(others, limits.maxOtherPaths ?? Infinity)
   const intro = "Workspace changes outside this session's recorded file operations."
   const head = headline === undefined ? intro : `${intro}\n${headline}`
   const groups = [
@@ -137,6 +165,7 @@ export const renderChanges = (
       const far = headline !== undefined && !change.used && (!change.near || shown.length >= NEAR_NAMED)
       if (
         far ||
+        crowd.has(change) ||
         change.uncertain ||
         shown.length >= group.most ||
         named >= limits.maxNoticePaths ||
@@ -167,7 +196,8 @@ export const renderChanges = (
       return [line, ...indented]
     }),
   ])
-  const foot = footFor(used, shownInFull)
+  const onlyOwnCommands = unlisted === 0 && others.length > 0 && others.every(({ ownCommand }) => ownCommand)
+  const foot = footFor(used, shownInFull, onlyOwnCommands)
   const compose = (directories: number) => frame([head, ...lines, ...counts(rest, directories), foot])
   let text = compose(DIRECTORIES_IN_COUNT)
   for (let directories = DIRECTORIES_IN_COUNT - 1; directories >= 0; directories -= 1) {

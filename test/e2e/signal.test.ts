@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
-import { readFileSync, utimesSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { installBundle, packBundle, scratchHome, type ScratchHome } from '../support/dsh.ts'
 import { withAgents, type Turn } from '../support/headless.ts'
 import { changesOf, toldInstructions } from '../support/instructions.ts'
@@ -123,6 +123,84 @@ describe('a formatter that comes between a read and an edit', () => {
   })
 })
 
+describe('a background job that keeps touching a file and is killed', () => {
+  it('leaves the file editable without a word; a real change is told afterwards', async () => {
+    const workspace = home.makeWorkspace({ 'a.ts': ORIGINAL })
+    const path = join(workspace, 'a.ts')
+    const loop = 'while :; do touch a.ts; sleep 0.02; done'
+    const turn = await oneTurn(
+      workspace,
+      inSteps(
+        callRead(path),
+        callTool('bash', { command: loop, description: 'a watcher', run_in_background: true }),
+        quietStep,
+        (request) => {
+          const job = /background job (\S+)/.exec(resultsIn(request).join('\n'))?.[1] ?? 'no job'
+          return callTool('job_kill', { job_id: job })
+        },
+        callEdit(path, 'a = 1', 'a = 2'),
+        quietStep,
+        meanwhile(() => {
+          writeFileSync(path, readFileSync(path, 'utf8').replace('d = 1', 'd = 2'))
+        }),
+        say('done'),
+      ),
+    )
+
+    expect(turn.outcome).toMatchObject({ code: 0, stdout: 'done\n', stderr: '' })
+    expect(lastResult(turn, 3)).toContain('started background job')
+    expect(lastResult(turn, 5)).toContain('requested cancellation of job')
+    expect(lastResult(turn, 6)).not.toMatch(REFUSED)
+    expect(readFileSync(path, 'utf8')).toBe(ORIGINAL.replace('a = 1', 'a = 2').replace('d = 1', 'd = 2'))
+    expect(noticeCounts(turn)).toEqual([0, 0, 0, 0, 0, 0, 0, 1])
+    expect(turn.told[0]?.text).toContain('+export const d = 2')
+    expect(turn.told[0]?.text).not.toMatch(/a = 2|command of this session/)
+  })
+})
+
+describe('a home of the harness inside of the workspace', () => {
+  const MOST_STEPS = 150
+  const STEPS = 8
+
+  it('never has a word said of it: sessions, logs, our own files', async () => {
+    const workspace = home.root
+    expect(home.dshHome.startsWith(`${workspace}/`)).toBe(true)
+    mkdirSync(join(workspace, '.git'))
+    onTestFinished(() => rmSync(join(workspace, '.git'), { recursive: true }))
+    const own = ['logs/dsh.log', 'live-workspace/v1/session.json', 'sessions/some/thing.txt', 'new.json']
+    let liveAt = 0
+    const turn = await oneTurn(workspace, ({ step, ...request }) => {
+      const told = noticesIn({ step, ...request }).join('\n')
+      if (liveAt === 0 && !told.includes('probe-') && step < MOST_STEPS) {
+        // The watcher is up when it tells of a file that the agent has not used.
+        writeFileSync(join(workspace, `probe-${step}.txt`), 'new\n')
+        return quietStep
+      }
+      if (liveAt === 0) liveAt = step
+      if (step === liveAt + STEPS) return say('done')
+      for (const name of own) {
+        mkdirSync(dirname(join(home.dshHome, name)), { recursive: true })
+        writeFileSync(join(home.dshHome, name), `step ${step}\n`)
+      }
+      if (step === liveAt + STEPS - 1) writeFileSync(join(workspace, 'last.txt'), 'new\n')
+      return quietStep
+    })
+
+    expect(turn.outcome).toMatchObject({ code: 0, stdout: 'done\n', stderr: '' })
+    expect(liveAt).toBeLessThan(MOST_STEPS)
+    expect(readdirSync(join(home.dshHome, 'sessions'), { recursive: true }).join()).toContain(turn.log.id)
+    const counts = noticeCounts(turn)
+    expect(counts.slice(liveAt - 1)).toEqual([
+      ...Array.from({ length: STEPS }, () => counts[liveAt - 1]),
+      (counts[liveAt - 1] ?? 0) + 1,
+    ])
+    expect(turn.told.at(-1)?.text).toContain('- created "last.txt"')
+    const named = turn.told.flatMap(({ text }) => text.match(/^- .*$/gm) ?? [])
+    for (const line of named) expect(line).toMatch(/^- created "(?:probe-\d+|last)\.txt"$/)
+    expect(turn.told.map(({ text }) => text).join('\n')).not.toContain('.dsh')
+  })
+})
+
 describe('git switch with 3,000 files that differ', () => {
   const FILES = 2_999
   const ROOT_RULE = 'Rule of the main branch: answer in rhyme.\n'
@@ -171,6 +249,8 @@ describe('git switch with 3,000 files that differ', () => {
     )
     for (const name of used) expect(text).toContain(`- modified "${name}" (+1 −1 lines)`)
     expect(text).toMatch(/- \d{4} more paths: /)
+    expect(text.match(/^- modified /gm)?.length).toBeLessThanOrEqual(used.length + 6)
+    expect(text).not.toContain('AGENTS.md')
 
     const [baseline, update, ...further] = toldInstructions(turn.log)
     expect(changesOf(baseline === undefined ? [] : [baseline])).toEqual(['baseline set .:AGENTS.md'])

@@ -36,6 +36,11 @@ export class FsProbe {
     return this.#stats.get(path) ?? 0
   }
 
+  /** How often any path was asked for. */
+  get stats(): number {
+    return [...this.#stats.values()].reduce((sum, count) => sum + count, 0)
+  }
+
   /** Calls that hang at this moment. */
   get hanging(): number {
     return this.#hanging

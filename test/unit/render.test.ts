@@ -114,6 +114,36 @@ describe('renderChanges', () => {
     )
   })
 
+  it('counts a crowd of unused files by directory; what is beside used ones, alone or moved is named', () => {
+    const crowd = ['a/1', 'a/2', 'b/1', 'b/2'].map((path) => change(path))
+    const lone = [change('c/1'), change('d/1', false, 'created')]
+    const near = [
+      { ...change('e/1'), near: true },
+      { ...change('e/2'), near: true },
+    ]
+    const moved = { ...change('f/1', false, 'moved'), to: 'f/2' }
+    const all = [...crowd, ...lone, ...near, moved]
+    expect(renderChanges(all, 0, { ...ample, maxOtherPaths: 6 }).text).not.toContain('more path')
+    expect(
+      renderChanges(all, 0, { ...ample, maxOtherPaths: 5 })
+        .text.split('\n')
+        .slice(2, -2),
+    ).toEqual([
+      'Other files:',
+      '- moved "f/1" → "f/2"',
+      '- modified "e/1"',
+      '- modified "e/2"',
+      '- modified "c/1"',
+      '- created "d/1"',
+      '- 4 more paths: 2 in "a/", 2 in "b/"',
+    ])
+    expect(renderChanges(all, 0, { ...ample, maxOtherPaths: 1 }).text).toContain(
+      '- modified "c/1"\n- 5 more paths: ',
+    )
+    const ofCommand = crowd.map((each) => ({ ...each, ownCommand: true }))
+    expect(renderChanges(ofCommand, 0, { ...ample, maxOtherPaths: 0 }).text).not.toContain('more path')
+  })
+
   it('says how many of the counted paths this session has used', () => {
     const changes = [change('a', true), change('b', true), change('c', true), change('d')]
     expect(read(renderChanges(changes, 0, { ...ample, maxNoticePaths: 1 }).text)).toMatchObject({

@@ -11,6 +11,7 @@ import {
   textOf,
   write,
 } from '../support/harness.ts'
+import { expectHearing } from '../support/hearing.ts'
 import { waitFor } from '../support/wait.ts'
 
 const usedFile = async (
@@ -36,6 +37,7 @@ describe('what a session did itself', () => {
 
     expect(agent.notices).toEqual([])
     expect(harness.errors).toEqual([])
+    await expectHearing(harness, agent, 'deep/er/new.ts')
   })
 
   it('is silent for any number of edits in a row', async () => {
@@ -45,6 +47,7 @@ describe('what a session did itself', () => {
     await agent.end()
 
     expect(agent.notices).toEqual([])
+    await expectHearing(harness, agent, 'a.ts')
   })
 
   it('does not hide what somebody else writes right after it', async () => {
@@ -68,6 +71,7 @@ describe('what a session did itself', () => {
     )
 
     expect(agent.notices).toEqual([])
+    await expectHearing(harness, agent, 'long.txt')
   })
 })
 
@@ -132,6 +136,9 @@ describe('a result that the model did not get', () => {
     await agent.end()
 
     expect(agent.notices).toEqual([])
+    await agent.turn(read('a.ts'))
+    await expectHearing(harness, agent, 'a.ts')
+    expect(textOf(agent.notices)).not.toContain('missing.ts')
   })
 })
 
@@ -150,10 +157,11 @@ describe('a result in the log of an aborted step', () => {
   }
 
   it('counts as seen, since the model sees it later: no word when nothing changed', async () => {
-    const { agent } = await abortedAfterRead()
+    const { harness, agent } = await abortedAfterRead()
     await agent.turn(quiet)
 
     expect(agent.notices).toEqual([])
+    await expectHearing(harness, agent, 'a.ts')
   })
 
   it('counts as seen: a change is told in the next turn', async () => {

@@ -30,15 +30,19 @@ describe('after a compaction', () => {
   })
 
   it('a session that has read nothing is not reminded', async () => {
-    const harness = await boot({ compaction: true })
+    const harness = await boot({ files: { 'a.ts': LONG }, compaction: true })
     const agent = await harness.agent('main')
     await agent.prompt(LONG)
     await agent.call(quiet)
     await agent.end()
     await harness.compact(agent)
     await agent.turn(quiet)
-
     expect(agent.notices).toEqual([])
+
+    await agent.turn(read('a.ts'))
+    await harness.compact(agent)
+    await agent.turn(quiet)
+    expect(categories(agent.notices)).toEqual(['compaction'])
   })
 
   it('each further compaction has its own reminder', async () => {
@@ -90,6 +94,27 @@ describe('after a compaction', () => {
     await agent.prompt()
 
     expect(textOf(agent.told)).toContain('Used by this session:\n- modified "a.ts"')
+    await agent.end()
+  })
+
+  it('no line of a file is shown that the session cannot see any more, until it has read it again', async () => {
+    const { harness, agent } = await reader()
+    harness.write('a.ts', LONG.replace('line 5 ', 'line five '))
+    await agent.call(quiet)
+    expect(textOf(agent.told)).toContain('+line five ')
+    await agent.end()
+    await harness.compact(agent)
+    await agent.turn(quiet)
+    harness.write('a.ts', LONG.replace('line 6 ', 'line six '))
+    await agent.prompt()
+    expect(textOf(agent.told)).toContain('- modified "a.ts"\n')
+    expect(textOf(agent.told)).not.toMatch(/line (?:five|5|six|6) /)
+    expect(textOf(agent.told)).toContain('read a file again before you rely on it')
+
+    await agent.call(read('a.ts'))
+    harness.write('a.ts', LONG.replace('line 7 ', 'line seven '))
+    await agent.call(quiet)
+    expect(textOf(agent.told)).toContain('+line seven ')
     await agent.end()
   })
 

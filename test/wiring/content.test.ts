@@ -23,6 +23,7 @@ import {
   textOf,
   write,
 } from '../support/harness.ts'
+import { expectHearing } from '../support/hearing.ts'
 
 const ORIGINAL = 'export const a = 1\nexport const b = 1\nexport const c = 1\n'
 
@@ -58,7 +59,7 @@ describe('a used file of equal content', () => {
     const request = await agent.call(edit('a.ts', 'a = 1', 'a = 2'))
     expect(resultsIn(request).join('\n')).not.toContain('file changed since')
     expect(readFileSync(harness.path('a.ts'), 'utf8')).toContain('a = 2')
-    await agent.end()
+    await expectHearing(harness, agent, 'a.ts')
   })
 
   it.each(harmless)('lets an edit of the same step pass after %s', async (_what, act) => {
@@ -109,6 +110,19 @@ describe('what changed in a used file', () => {
     harness.write('a.ts', Array.from({ length: 400 }, (_, n) => `line ${n}\n`).join(''))
     await agent.call(quiet)
     expect(textOf(agent.told)).toMatch(/- modified "a\.ts" \(\+400 −3 lines\)\nWhat/)
+    await agent.end()
+  })
+
+  it('is a handful of lines of a file with four thousand', async () => {
+    const lines = Array.from({ length: 4_000 }, (_, n) => `line ${n}\n`)
+    const { harness, agent } = await withReadFile(lines.join(''))
+    harness.write('a.ts', lines.with(1_999, 'another line\n').join(''))
+    await agent.call(quiet)
+    const told = textOf(agent.told)
+    expect(told).toContain('(+1 −1 lines)\n')
+    expect(told).toContain('   line 1998\n  -line 1999\n  +another line\n   line 2000\n')
+    expect(told.match(/^ {2}/gm)).toHaveLength(5)
+    expect(Buffer.byteLength(told)).toBeLessThan(512)
     await agent.end()
   })
 
@@ -201,6 +215,7 @@ describe('a link put in the place of a used file', () => {
     rmSync(harness.path('d'), { recursive: true })
     symlinkSync('private', harness.path('d'))
     await agent.call(quiet)
+    expect(textOf(agent.told)).toContain('Used by this session:\n- modified "d/a.ts"')
     expect(textOf(agent.told)).not.toContain('PRIVATE')
     await agent.end()
   })
@@ -284,6 +299,7 @@ describe('who changed a file', () => {
     const { harness, agent } = await withReadFile()
     harness.write('a.ts', 'other\n')
     await agent.call(quiet)
+    expect(textOf(agent.told)).toContain('- modified "a.ts"')
     expect(textOf(agent.told)).not.toContain('command of this session')
     await agent.end()
   })
@@ -434,9 +450,12 @@ describe("git's HEAD", () => {
   })
 
   it('moved by a command of the session that left the files alone is no news', async () => {
-    const { agent } = await repository()
+    const { root, agent } = await repository()
     await agent.call(shell('git -c user.name=t -c user.email=t@example.org commit -q --allow-empty -m mine'))
     expect(agent.told).toEqual([])
+    git(root, 'commit', '-q', '--allow-empty', '-m', 'of somebody else')
+    await agent.call(quiet)
+    expect(textOf(agent.told)).toContain('Git HEAD moved: ')
     await agent.end()
   })
 })

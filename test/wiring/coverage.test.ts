@@ -1,6 +1,7 @@
 import { cpSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { boot, categories, type Harness, quiet, read, type TestAgent, textOf } from '../support/harness.ts'
+import { expectHearing } from '../support/hearing.ts'
 import { waitFor } from '../support/wait.ts'
 
 const NEVER = 3_600_000
@@ -98,6 +99,7 @@ describe('a workspace that is moved away and back', () => {
     await agent.end()
     await agent.turn(quiet)
     expect(textOf(agent.notices)).not.toMatch(/deleted|created|modified/)
+    await expectHearing(harness, agent, 'used.ts')
   })
 
   it('stays lost while it is away, however often the watcher tries', async () => {
@@ -211,5 +213,33 @@ describe('directories named in "ignoredDirectories"', () => {
     expect(textOf(agent.told)).toContain('Used by this session:\n- modified "node_modules/dep/index.js"')
     expect(textOf(agent.told)).not.toContain('other.js')
     await agent.end()
+  })
+})
+
+describe('a repository inside of the workspace that its rules ignore', () => {
+  it('is silent, except for files in it that the session has used', async () => {
+    const harness = await boot({
+      files: {
+        '.gitignore': 'vendor/\n',
+        'vendor/sub/.git/HEAD': 'ref: refs/heads/main\n',
+        'vendor/sub/x.c': 'one\n',
+        'vendor/sub/y.c': 'one\n',
+      },
+    })
+    const agent = await harness.agent('main')
+    await agent.prompt()
+    await agent.call(read('vendor/sub/x.c'))
+    await harness.live()
+    harness.write('vendor/sub/y.c', 'two\n')
+    harness.write('vendor/sub/new.c', 'new\n')
+    await agent.call(quiet)
+    expect(agent.told).toEqual([])
+
+    harness.write('vendor/sub/x.c', 'two\n')
+    await agent.call(quiet)
+    expect(textOf(agent.told)).toContain('Used by this session:\n- modified "vendor/sub/x.c"')
+    expect(textOf(agent.told)).not.toMatch(/y\.c|new\.c/)
+    await agent.end()
+    expect(agent.notices).toHaveLength(1)
   })
 })

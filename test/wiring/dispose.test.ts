@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { boot, Harness, quiet, read, type TestAgent } from '../support/harness.ts'
+import { boot, Harness, quiet, read, type TestAgent, textOf } from '../support/harness.ts'
 import { waitFor } from '../support/wait.ts'
 
 /** What a watcher holds at least, as far as this test can see it. */
@@ -66,7 +66,9 @@ describe('disposing the plugin', () => {
     await agent.call(read('a.ts'))
     await harness.live()
     mkdirSync(harness.path('new/er'), { recursive: true })
+    harness.write('a.ts', 'as told\n')
     await agent.call(quiet)
+    expect(textOf(agent.told)).toContain('"a.ts"')
     expect(kernelWatches()).toBeGreaterThanOrEqual(before.kernel + LEAST_WATCHES)
 
     await harness.unmount()
@@ -108,6 +110,10 @@ describe('disposing the plugin', () => {
     expect(agent.told).toEqual([])
     await agent.end()
     expect(agent.notices).toEqual([])
+    await harness.mount()
+    await agent.prompt()
+    expect(textOf(agent.told)).toContain('- modified "a.ts"')
+    await agent.end()
   })
 
   it('while a degraded watcher waits for its restart leaves no timer', async () => {

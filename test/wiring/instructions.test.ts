@@ -17,6 +17,7 @@ import {
   textOf,
   write,
 } from '../support/harness.ts'
+import { expectHearing } from '../support/hearing.ts'
 import { changesOf, occurrences, stockLoader, toldInstructions } from '../support/instructions.ts'
 import { readEvent } from '../support/session-log.ts'
 import { waitFor } from '../support/wait.ts'
@@ -244,6 +245,30 @@ describe('with live coverage', () => {
     expect(agent.notices).toEqual([])
   })
 
+  it('an edit of the user-global file is told to the sessions of every workspace', async () => {
+    const { harness, agent: writer } = await started({
+      files: { 'a/.git/HEAD': '', 'b/.git/HEAD': '', 'b/AGENTS.md': 'B rule.\n' },
+      git: false,
+      cwd: 'a',
+    })
+    const other = await harness.agent('other', { cwd: 'b' })
+    await other.prompt()
+    await harness.live()
+    await other.call(quiet)
+    await writer.call(write(harness.path(GLOBAL), 'Memory of the one.\n'))
+    expect(await during(other, async () => other.call(quiet))).toEqual(['set user-global:AGENTS.md'])
+    await other.call(read(harness.path(GLOBAL)))
+    await other.call(edit(harness.path(GLOBAL), 'of the one', 'of both'))
+    expect(await during(writer, async () => writer.call(quiet))).toEqual(['replace user-global:AGENTS.md'])
+
+    for (const agent of [writer, other]) {
+      expect(countIn(agent.request, 'Memory of both.')).toBe(1)
+      expect(await during(agent, async () => agent.call(quiet))).toEqual([])
+      await agent.end()
+      expect(agent.notices).toEqual([])
+    }
+  })
+
   it('an edit above the cwd, and above the watched root, is told', async () => {
     const files = {
       '.top': '',
@@ -285,9 +310,12 @@ describe('with live coverage', () => {
     const { harness, agent } = await started({ files: ROOT })
     harness.save('AGENTS.md', 'Root rule.\n')
     await agent.call(shell('touch AGENTS.md'))
+    expect(toldOf(agent)).toEqual(BASELINE)
+    harness.save('AGENTS.md', 'Root rule two.\n')
+    await agent.call(quiet)
     await agent.end()
 
-    expect(toldOf(agent)).toEqual(BASELINE)
+    expect(toldOf(agent)).toEqual([...BASELINE, 'replace .:AGENTS.md'])
     expect(agent.notices).toEqual([])
   })
 
@@ -375,9 +403,11 @@ describe('nested scopes', () => {
     harness.write('../elsewhere/f', '')
     await agent.call(read('../elsewhere/f'), read('node_modules/dep/f'), shell('cat d/f'))
     await agent.call(quiet)
+    expect(toldOf(agent)).toEqual(BASELINE)
+    await agent.call(read('d/f'))
     await agent.end()
 
-    expect(toldOf(agent)).toEqual(BASELINE)
+    expect(toldOf(agent)).toEqual([...BASELINE, 'set d:AGENTS.md'])
     expect(agent.notices).toEqual([])
   })
 
@@ -949,6 +979,7 @@ describe('beside the stock loader', () => {
 
     expect(toldOf(agent)).toEqual([...BASELINE, 'replace .:AGENTS.md', 'remove .:AGENTS.md'])
     expect(agent.notices).toEqual([])
+    await expectHearing(harness, agent, 'q/f')
   })
 
   it('a change during the last answer leads to one step and one text', async () => {
@@ -983,9 +1014,10 @@ describe('beside the stock loader', () => {
     expect(await agent.submit()).toBeUndefined()
     stop()
     await agent.turn(quiet)
-    await agent.turn(quiet)
+    await agent.turn(read('q/f'))
 
     expect(toldOf(agent)).toEqual(BASELINE)
+    await expectHearing(harness, agent, 'q/f')
   })
 
   it('a reload of ours says nothing', async () => {
@@ -999,6 +1031,8 @@ describe('beside the stock loader', () => {
     await agent.turn(quiet)
 
     expect(toldOf(agent)).toEqual([...BASELINE, 'set p:AGENTS.md'])
+    expect(agent.notices).toEqual([])
+    await expectHearing(harness, agent, 'p/f')
   })
 
   it.each([
@@ -1023,7 +1057,7 @@ describe('beside the stock loader', () => {
 
     expect(countIn(agent.request, 'Root rule two.')).toBe(1)
     expect(instructionsOf(agent)).toHaveLength(length + 1)
-    await agent.end()
+    await expectHearing(harness, agent, 'p/f')
   })
 })
 

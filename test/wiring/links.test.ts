@@ -2,6 +2,7 @@ import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { boot, edit, quiet, read, textOf, write } from '../support/harness.ts'
+import { expectHearing } from '../support/hearing.ts'
 
 describe('a cwd that is a link', () => {
   it('is followed, and its files are told by the names that the session uses', async () => {
@@ -90,6 +91,7 @@ describe('a used file behind a link', () => {
     await agent.end()
 
     expect(agent.notices).toEqual([])
+    await expectHearing(harness, agent, 'v1/x.ts', 'current/x.ts')
   })
 
   it('is told when the file that a link names is replaced', async () => {
@@ -181,12 +183,13 @@ describe('a cwd below the root', () => {
   })
 
   it('is silent about its own writes beside the cwd', async () => {
-    const { agent } = await nested()
+    const { harness, agent } = await nested()
     await agent.call(edit('../lib/l.ts', 'one', 'two'), write('../new/n.ts', 'new\n'))
     await agent.call(quiet)
     await agent.end()
 
     expect(agent.notices).toEqual([])
+    await expectHearing(harness, agent, 'packages/new/n.ts', '../new/n.ts')
   })
 
   it('of a workspace without a root marker is the root itself', async () => {

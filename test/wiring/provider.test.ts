@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { boot, categories, quiet, read, textOf } from '../support/harness.ts'
+import { expectHearing } from '../support/hearing.ts'
 import { waitFor } from '../support/wait.ts'
 
 const used = async (watch: Record<string, unknown> = {}) => {
@@ -171,5 +172,6 @@ describe('a service that does not answer', () => {
     await agent.turn(quiet)
 
     expect(agent.notices).toHaveLength(told)
+    await expectHearing(harness, agent, 'a.ts')
   })
 })

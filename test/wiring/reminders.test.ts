@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { boot, categories, edit, quiet, read, textOf, write } from '../support/harness.ts'
+import { expectHearing } from '../support/hearing.ts'
 
 const stored = async () => {
   const harness = await boot({ files: { 'a.ts': 'one\n' }, persistence: true })
@@ -53,8 +54,12 @@ describe('a resumed session', () => {
     await agent.turn(call)
     await harness.resume(agent, () => harness.write('a.ts', 'two\n'))
     await agent.turn(quiet)
-
     expect(agent.notices).toEqual([])
+
+    await agent.turn(read('a.ts'))
+    await harness.resume(agent)
+    await agent.turn(quiet)
+    expect(categories(agent.notices)).toEqual(['resume'])
   })
 
   it('is told of what it reads anew, like every other session', async () => {
@@ -72,10 +77,11 @@ describe('a resumed session', () => {
 
 describe('a fresh session', () => {
   it('is reminded of nothing', async () => {
-    const { agent } = await stored()
+    const { harness, agent } = await stored()
     await agent.turn(read('a.ts'), write('b.ts', 'b\n'))
 
     expect(agent.notices).toEqual([])
+    await expectHearing(harness, agent, 'b.ts')
   })
 })
 
@@ -114,9 +120,10 @@ describe('the plugin mounted in the middle of a session', () => {
     const agent = await harness.agent('main')
     await agent.turn(quiet, read('missing.ts'))
     await harness.mount()
-    await agent.turn(quiet)
+    await agent.turn(quiet, read('a.ts'))
 
     expect(agent.notices).toEqual([])
+    await expectHearing(harness, agent, 'a.ts')
   })
 })
 
@@ -199,5 +206,7 @@ describe('a reload with another configuration', () => {
     // Told or reminded of is both true enough; nothing may be claimed that the read has settled.
     expect(textOf(agent.notices)).not.toContain('- deleted')
     expect(agent.notices.length).toBeLessThanOrEqual(1)
+    await agent.turn(read('a.ts'))
+    await expectHearing(harness, agent, 'a.ts')
   })
 })

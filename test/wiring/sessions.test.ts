@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { boot, categories, edit, quiet, read, textOf, write } from '../support/harness.ts'
+import { boot, categories, edit, quiet, read, shell, textOf, write } from '../support/harness.ts'
 
 const two = async () => {
   const harness = await boot({ files: { 'shared.ts': 'v1\n', 'own.ts': 'own\n' } })
@@ -33,6 +33,25 @@ describe('two sessions in one workspace', () => {
     await second.end()
     expect(first.notices).toHaveLength(1)
     expect(second.notices).toHaveLength(1)
+  })
+
+  it('is told that its edit is gone when the other one writes its old copy back by a command', async () => {
+    const { first, second } = await two()
+    await first.call(edit('shared.ts', 'v1', 'v2'))
+    await second.call(write('shared.ts', 'v1\n'))
+    expect(textOf(second.told)).toContain('  -v1\n  +v2\n')
+    await first.call(quiet)
+    expect(first.told).toEqual([])
+
+    await second.call(shell('printf "v1\\n" > shared.ts'))
+    await first.call(quiet)
+    expect(textOf(first.told)).toContain(
+      'Used by this session:\n- no longer holds what this session wrote, but what was there before: "shared.ts"',
+    )
+    await first.call(quiet)
+    await first.end()
+    expect(first.notices).toHaveLength(1)
+    await second.end()
   })
 
   it('the other one is told of a new file, without a word about how it was written', async () => {

@@ -29,10 +29,14 @@ describe('a change while the model gives its last answer', () => {
   })
 
   it('leads to no step when nothing has changed', async () => {
-    const { agent } = await lastAnswer()
+    const { harness, agent } = await lastAnswer()
     await agent.end()
 
     expect(agent.requests).toHaveLength(2)
+    await agent.prompt()
+    harness.write('used.ts', 'two\n')
+    expect(await agent.finish()).toBeDefined()
+    await agent.end()
   })
 
   it.each([0, 1, 3])('leads to at most %i steps a turn, whatever keeps writing', async (maxSteersPerTurn) => {
@@ -100,6 +104,32 @@ describe('a change of a file that the session has not used', () => {
     expect(agent.notices).toHaveLength(1)
   })
 
+  it.each([
+    ['workspace', 1],
+    ['session', 0],
+  ])('leads in the scope "%s" to %i steps a turn when a runner writes at its end', async (scope, steps) => {
+    const { harness, agent } = await lastAnswer({ turnStopScope: scope })
+    let runs = 0
+    harness.ctx.on(
+      'agent/turn-stopping',
+      () => {
+        harness.write('results.json', `{"run": ${++runs}}\n`)
+        return undefined
+      },
+      { prepend: true },
+    )
+    for (let turn = 1; turn <= 3; turn++) {
+      for (let step = 0; step < steps; step++) {
+        expect(await agent.finish()).toBeDefined()
+        expect(textOf(agent.told)).toContain('"results.json"')
+      }
+      await agent.end()
+      expect(runs).toBe(turn * (steps + 1))
+      await agent.prompt()
+      expect(textOf(agent.told)).toContain('"results.json"')
+    }
+  })
+
   it('does not keep a used file from its own step', async () => {
     const { harness, agent } = await lastAnswer()
     harness.write('other.ts', 'two\n')
@@ -144,6 +174,9 @@ describe('a turn that does not end by itself', () => {
 
     expect(turns(agent)).toBe(1)
     expect(agent.notices).toEqual([])
+    await agent.prompt()
+    expect(textOf(agent.told)).toContain('- modified "used.ts"')
+    await agent.end()
   })
 })
 
