@@ -66,29 +66,27 @@ const shaped: Change[] = [
 const switched = headLine(
   {
     kind: 'switched',
-    from: { branch: 'main', commit: '1f0c2b3a4d5e' },
-    to: { branch: 'feature', commit: '9a8b7c6d5e4f' },
+    from: { branch: 'main', detached: false, commit: '1f0c2b3a4d5e' },
+    to: { branch: 'feature', detached: false, commit: '9a8b7c6d5e4f' },
     operation: undefined,
     action: 'checkout',
     steps: 1,
     message: undefined,
   },
-  3_000,
-  limits.maxPathBytes,
+  { paths: 3_000, ownCommand: false, ownFilesKept: true, maxPathBytes: limits.maxPathBytes },
 )
 
 const mergeBegun = headLine(
   {
     kind: 'started',
-    from: { branch: 'main', commit: '1f0c2b3a4d5e' },
-    to: { branch: 'main', commit: '1f0c2b3a4d5e' },
+    from: { branch: 'main', detached: false, commit: '1f0c2b3a4d5e' },
+    to: { branch: 'main', detached: false, commit: '1f0c2b3a4d5e' },
     operation: { kind: 'merge', ref: undefined },
     action: undefined,
     steps: undefined,
     message: undefined,
   },
-  2,
-  limits.maxPathBytes,
+  { paths: 2, ownCommand: true, ownFilesKept: false, maxPathBytes: limits.maxPathBytes },
 )
 
 const messages: readonly [string, string, RenderedNotice][] = [

@@ -34,10 +34,15 @@ export class OwnCommands {
     }
   }
 
-  /** Whether a command ran at this moment. */
-  ranAt(moment: number): boolean {
-    return this.#windows.some(
-      ({ startedAt, endedAt }) => startedAt <= moment && moment <= (endedAt ?? Infinity),
+  /** Whether at least one moment is known, and a command ran at every one. */
+  ranAt(moments: readonly number[]): boolean {
+    return (
+      moments.length > 0 &&
+      moments.every((moment) =>
+        this.#windows.some(
+          ({ startedAt, endedAt }) => startedAt <= moment && moment <= (endedAt ?? Infinity),
+        ),
+      )
     )
   }
 }

@@ -13,7 +13,8 @@ import type { Outcome } from './outcome.ts'
 import { Contents } from './contents.ts'
 import type { InstructionMessage, InstructionView } from './instructions/view.ts'
 import { dueFindings, newsFor } from './news.ts'
-import { findMoves, type Move } from './shapes.ts'
+import type { Shapes } from './present.ts'
+import { findDirectoryMoves, findMoves } from './shapes.ts'
 import { type Finding, hold, isAbsent, judge } from './judge.ts'
 import { instructionsChangedNotice } from './notice/reminders.ts'
 import type { HeadMove } from './notice/git-head.ts'
@@ -39,7 +40,7 @@ export interface Moment {
 /** What a look at everything in doubt has shown. */
 interface Seen {
   readonly findings: Finding[]
-  readonly moves: readonly Move[]
+  readonly shapes: Shapes
   readonly head: HeadMove | undefined
   /** Whether every event from before the boundary has come. */
   readonly live: boolean
@@ -86,7 +87,7 @@ export class Boundary {
     state.boundaries += 1
     this.#fs = moment.fs
     if (moment.surfaceMoved) state.receipts.forgetInvisible(moment.visible)
-    const { findings, moves, head, live } = await this.#look(state, moment, turnEnds)
+    const { findings, shapes, head, live } = await this.#look(state, moment, turnEnds)
     if (moment.signal.aborted) return NOTHING
     const due = await this.#instructions(state, moment, live)
     if (moment.signal.aborted) return NOTHING
@@ -113,7 +114,7 @@ export class Boundary {
       // No reason to keep a turn going: they wait for the next request.
       ...(turnEnds ? [] : remindersFor(state)),
       ...coverageFor(state, turnEnds),
-      ...newsFor(state, rest, moves, head && { move: head, paths: countPaths(findings) }, {
+      ...newsFor(state, rest, shapes, head && { move: head, paths: countPaths(findings) }, {
         config: this.#config.notice,
         writers: this.writers,
         isSecret: this.#isSecret,
@@ -125,8 +126,12 @@ export class Boundary {
       hasNews ||
       // What cannot be verified now will hardly be known one step later.
       rest.some(({ used, action }) => used && action !== 'unverified')
+    const touchesOthers =
+      notices.some(({ category }) => category === 'coverage') ||
+      state.unlisted > 0 ||
+      rest.some(({ used, times }) => !used && !state.ownCommands.ranAt(times))
     const toldByOthers = others.flatMap(({ covers }) => covers)
-    return { toldByOthers, instructions: turnEnds ? [] : instructions, notices, touchesUsed }
+    return { toldByOthers, instructions: turnEnds ? [] : instructions, notices, touchesUsed, touchesOthers }
   }
 
   async #instructions(
@@ -196,10 +201,12 @@ export class Boundary {
       // On its way in a message already; and by itself no reason to keep a turn going.
       const silent = state.receipts.lastWord(HEAD) !== undefined || (turnEnds && all.length === 0)
       const head = silent ? undefined : moved
-      const findings = dueFindings(state, all, turnEnds, head !== undefined)
+      const findings = dueFindings(state, all, turnEnds, head !== undefined, this.#config.notice.maxDigests)
       const moves = await findMoves(state, this.contents, findings, this.#config.notice.maxMoveReads, rest)
+      const isGone = async (path: string) => isAbsent(await this.#revalidator.ask({ path }, rest))
+      const directories = await findDirectoryMoves(moves, findings, isGone)
       rest.cancel()
-      return { findings, moves, head, live }
+      return { findings, shapes: { moves, directories }, head, live }
     } finally {
       deadline.cancel()
     }
@@ -328,7 +335,14 @@ const countPaths = (findings: readonly Finding[]): number => new Set(findings.ma
 const isInstructionSource = (source: unknown): boolean =>
   typeof source === 'object' && source !== null && 'kind' in source && source.kind === 'agent-instructions'
 
-const NOTHING: Outcome = { toldByOthers: [], instructions: [], notices: [], touchesUsed: false }
+/** Nothing to tell. */
+export const NOTHING: Outcome = {
+  toldByOthers: [],
+  instructions: [],
+  notices: [],
+  touchesUsed: false,
+  touchesOthers: false,
+}
 
 const isIn =
   (paths: ReadonlySet<string>) =>

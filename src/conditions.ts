@@ -4,6 +4,7 @@
  * @module dsh-live-workspace/conditions
  */
 import type { FsTarget } from '@deepseek-ai/dsh-fs'
+import type { LedgerEntry } from './ledger/ledger.ts'
 import type { Notice } from './outcome.ts'
 import {
   activationReminder,
@@ -69,16 +70,27 @@ export interface ShownVersion {
  * A message is in the session log: what it covers is told.
  * @param covered - what {@link SessionState.receipts} had on its way.
  * @param messageSeq - number of the log event that holds the message.
- * @returns versions that the model knows as if it had read them.
+ * @returns versions that the model knows as if it had read them, and what it knows under another name now.
  */
 export const settleCovered = (
   state: SessionState,
   covered: readonly CoveredState[],
   messageSeq: number,
-): ShownVersion[] => {
+): { readonly shown: readonly ShownVersion[]; readonly moved: readonly LedgerEntry<FsTarget>[] } => {
   const shown: ShownVersion[] = []
-  for (const { key, path, seq, digest, content, state: told } of covered) {
+  const arrived: LedgerEntry<FsTarget>[] = []
+  for (const { key, path, seq, digest, content, moved, state: told } of covered) {
     const entry = state.ledger.get(key)
+    if (moved && told?.kind === 'present' && told.version === moved.content.version) {
+      const seen = { kind: 'present', version: told.version } as const
+      const there = state.ledger.move(moved.from, { key, target: moved.target, seen }, messageSeq)
+      if (there) {
+        state.left(moved.from)
+        state.shelf.put(key, moved.content)
+        arrived.push(there)
+        shown.push({ target: moved.target, version: told.version })
+      }
+    }
     if (content && entry && told?.kind === 'present') {
       // Everything that changed is shown, so the model knows this content as if it had read it.
       state.ledger.renew(key, { kind: 'present', version: content.version }, messageSeq)
@@ -101,5 +113,5 @@ export const settleCovered = (
       state.receipts.forget(key)
     }
   }
-  return shown
+  return { shown, moved: arrived }
 }

@@ -9,7 +9,7 @@ import type { FileSystem, FsObservation, FsTarget, FsVersion } from '@deepseek-a
 import { resolveDshHome } from '@deepseek-ai/dsh-home-paths'
 import type { UserMessage } from '@deepseek-ai/dsh-llm'
 import type { Session, SessionEvent } from '@deepseek-ai/dsh-session'
-import { Boundary } from './boundary.ts'
+import { Boundary, NOTHING } from './boundary.ts'
 import type { Outcome } from './outcome.ts'
 import { ToolRecorder } from './tools.ts'
 import { settleCovered } from './conditions.ts'
@@ -199,13 +199,7 @@ export class Host {
         if (event.data.source.kind === 'agent-instructions') {
           state.loggedInstructions.push({ seq: event.seq, source: event.data.source })
         }
-        for (const { target, version } of settleCovered(
-          state,
-          state.receipts.settle(String(event.data.id), event.seq),
-          event.seq,
-        )) {
-          this.#renewGuard(session, target, version)
-        }
+        this.#told(session, state, event.data, event.seq)
         // Only so many states of unused files are remembered; a forgotten one could at worst be told again.
         state.receipts.trim(
           this.#parts.config.watch.maxJournalPaths,
@@ -215,6 +209,13 @@ export class Host {
         return
       default:
     }
+  }
+
+  /** A message is in the log. */
+  #told(session: Session, state: SessionState, { id }: UserMessage, seq: number): void {
+    const { shown, moved } = settleCovered(state, state.receipts.settle(String(id), seq), seq)
+    state.committed(moved, this.#fs())
+    for (const { target, version } of shown) this.#renewGuard(session, target, version)
   }
 
   async #preStep(
@@ -255,9 +256,9 @@ export class Host {
       const waiting = new Set(pendingMessages(agent).map(({ id }) => String(id)))
       state.receipts.withdrawExcept((id) => waiting.has(id))
       const outcome = await this.#examine(state, agent, signal, undefined)
-      const { notices, touchesUsed } = outcome
+      const { notices, touchesUsed, touchesOthers } = outcome
       if (notices.length === 0) return
-      const mayForOthers = turnStopScope === 'workspace' && !state.turn.steeredForOthers
+      const mayForOthers = touchesOthers && turnStopScope === 'workspace' && !state.turn.steeredForOthers
       if (!touchesUsed && !mayForOthers) return
       // Steering after an abort would start a new turn, so nothing may come between this and the call.
       if (this.#closed || state.disposed || signal.aborted || agent.inbox.nextStep.length > 0) return
@@ -276,7 +277,7 @@ export class Host {
     entering: readonly unknown[] | undefined,
   ): Promise<Outcome> {
     const fs = this.#fs()
-    if (!fs) return { toldByOthers: [], instructions: [], notices: [], touchesUsed: false }
+    if (!fs) return NOTHING
     await this.#attached(state, agent, signal)
     const { surface } = agent.session
     const surfaceMoved = surface.replaceGeneration !== state.surfaceGeneration

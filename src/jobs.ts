@@ -15,7 +15,7 @@ export interface JobsParts {
   readonly reporter: Reporter
   readonly stateOf: (session: Session) => SessionState | undefined
   /** Lets the events from before this moment arrive. */
-  readonly drain: (state: SessionState) => Promise<void>
+  readonly drain: (state: SessionState) => Promise<unknown>
 }
 
 /** A subagent's writes are those of its own session. */

@@ -26,8 +26,8 @@ export interface Finding {
   readonly now: Now
   /** The target as the service resolved it. */
   readonly target: FsTarget | undefined
-  /** Time in ms of the latest event for it; `undefined` where no event came. */
-  readonly at: number | undefined
+  /** Times in ms of the events for it that are open; empty where none came. */
+  readonly times: readonly number[]
   readonly comparison: Comparison | undefined
   /** Only that something happened is known: it is counted, not named. */
   readonly uncertain?: boolean
@@ -62,7 +62,7 @@ const uncertain = (state: SessionState, { waiting }: Subject): Finding | undefin
     before: undefined,
     now: { kind: 'unverified' },
     target: undefined,
-    at: first.at,
+    times: waiting.flatMap(({ times }) => times),
     comparison: undefined,
     uncertain: true,
     covers: waiting.map(({ path, seq }) => ({
@@ -136,7 +136,7 @@ export const judge = (
     before: versionOf(state.receipts.lastWord(key) ?? used?.seen, subject.waiting[0]?.existed),
     now,
     target: answer.target,
-    at: subject.waiting.at(-1)?.at,
+    times: subject.waiting.flatMap(({ times }) => times),
     comparison,
     covers: [
       { key: toldKey, state: now, digest: comparison?.now.digest },

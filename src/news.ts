@@ -9,8 +9,8 @@ import type { Finding } from './judge.ts'
 import type { HeadMove } from './notice/git-head.ts'
 import { headLine } from './notice/head-line.ts'
 import { renderChanges } from './notice/render.ts'
-import { present, type Presentation } from './present.ts'
-import type { SessionState } from './session.ts'
+import { present, type Presentation, type Shapes } from './present.ts'
+import { ABSENT, type Moved, type SessionState } from './session.ts'
 import type { Move } from './shapes.ts'
 
 /**
@@ -19,27 +19,31 @@ import type { Move } from './shapes.ts'
  */
 const isReason = (state: SessionState, { key, action, used }: Finding, turnEnds: boolean): boolean => {
   const flapping = state.flapping.get(key)
-  if (!used || action !== 'modified' || !flapping) return true
-  return turnEnds || state.turn.fresh || state.boundaries >= flapping.nextAt
+  if (action !== 'modified' || !flapping) return true
+  const told = used !== undefined || state.receipts.lastWord(key) !== undefined
+  return !told || turnEnds || state.turn.fresh || state.boundaries >= flapping.nextAt
 }
 
 /**
  * The findings that are told now: all of them, or none. A notice that goes out anyway leaves nothing out,
  * or what it says of the rest would be wrong.
+ * @param maxFlapping - unused files whose going on changing is remembered.
  */
 export const dueFindings = (
   state: SessionState,
   findings: readonly Finding[],
   turnEnds: boolean,
   anyway: boolean,
+  maxFlapping: number,
 ): Finding[] => {
   const tell = anyway || findings.some((finding) => isReason(state, finding, turnEnds))
-  for (const { key, action, used, now } of findings) {
-    if (!used || action !== 'modified') continue
+  for (const { key, action, now } of findings) {
+    if (action !== 'modified') continue
     const last = state.flapping.get(key)
     const version = now.kind === 'present' ? now.version : undefined
     const untold = (last?.untold ?? 0) + (last && !tell && last.version !== version ? 1 : 0)
     const told = last ? last.told + 1 : 0
+    state.flapping.delete(key)
     state.flapping.set(
       key,
       tell
@@ -47,6 +51,7 @@ export const dueFindings = (
         : { told: told - 1, nextAt: last?.nextAt ?? 0, version, untold, between: last?.between ?? 0 },
     )
   }
+  state.boundFlapping(maxFlapping)
   return tell ? [...findings] : []
 }
 
@@ -56,31 +61,63 @@ export interface HeadNews {
   readonly paths: number
 }
 
+/** Whether there are files that the session made, and another branch has left them all as they were. */
+const keepsOwnFiles = (state: SessionState, { kind }: HeadMove, findings: readonly Finding[]): boolean => {
+  const made = [...state.beforeOwnWrite].filter(([, before]) => before === ABSENT).map(([key]) => key)
+  const touched = new Set(findings.map(({ key }) => key))
+  return (
+    (kind === 'switched' || kind === 'detached') &&
+    made.length > 0 &&
+    made.every((key) => !touched.has(key) && !state.doubtful.has(key))
+  )
+}
+
+/** What the session knows of a file that is somewhere else now. */
+const movedState = ({ from, to, content }: Move, isSecret: (path: string) => boolean): Moved | undefined => {
+  if (!to.target) return undefined
+  // The new name of a secret must not make it one that is shown.
+  const text = from.paths.some(isSecret) ? undefined : content.text
+  return { from: from.key, target: to.target, content: { ...content, text } }
+}
+
 /** The notice of what changed, if there is anything to say. */
 export const newsFor = (
   state: SessionState,
   findings: readonly Finding[],
-  moves: readonly Move[],
+  shapes: Shapes,
   head: HeadNews | undefined,
   shown: Presentation,
 ): Notice[] => {
   // A file can be met under several paths; it is told once.
   const unique = [...new Map(findings.toReversed().map((finding) => [finding.key, finding])).values()]
-  const changes = present(state, unique, moves, shown)
-  if (head && changes.length === 0 && state.ownCommands.ranAt(state.head.movedAt)) {
+  const changes = present(state, unique, shapes, shown)
+  const headByCommand = state.ownCommands.ranAt([state.head.movedAt])
+  if (head && changes.length === 0 && headByCommand) {
     // The session's own command moved it, and left every file as it was.
     state.head.settle()
     return []
   }
   if (changes.length === 0 && state.unlisted === 0 && !head) return []
   const { config } = shown
-  const headline = head && headLine(head.move, head.paths, config.maxPathBytes)
+  const headline =
+    head &&
+    headLine(head.move, {
+      paths: head.paths,
+      ownCommand: headByCommand,
+      ownFilesKept: keepsOwnFiles(state, head.move, unique),
+      maxPathBytes: config.maxPathBytes,
+    })
   const rendered = renderChanges(changes, state.unlisted, config, headline)
-  const covered = findings.flatMap(({ key, comparison, covers }) =>
-    rendered.shownInFull?.has(key) === true
-      ? covers.map((state) => ({ ...state, content: comparison?.now }))
-      : covers,
-  )
+  const arrived = new Map(shapes.moves.map((move) => [move.to.key, move]))
+  const covered = findings.flatMap(({ key, comparison, covers }) => {
+    const content = rendered.shownInFull?.has(key) === true ? comparison?.now : undefined
+    const move = arrived.get(key)
+    return covers.map((covered) => ({
+      ...covered,
+      ...(content && { content }),
+      ...(move && { moved: movedState(move, shown.isSecret) }),
+    }))
+  })
   if (state.unlisted > 0) covered.push({ key: UNLISTED, state: word(String(state.unlisted)) })
   if (head) covered.push({ key: HEAD, state: word('moved') })
   return [{ category: 'changes', covered, ...rendered }]

@@ -29,4 +29,6 @@ export interface Outcome {
   readonly notices: readonly Notice[]
   /** Whether a file that the session has used has changed. */
   readonly touchesUsed: boolean
+  /** Whether anything else is worth a step: what a command of the session may have done is not. */
+  readonly touchesOthers: boolean
 }

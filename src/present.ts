@@ -10,8 +10,15 @@ import type { Finding } from './judge.ts'
 import { quotePath } from './notice/escape.ts'
 import { type Difference, differenceOf } from './notice/hunk.ts'
 import type { Change } from './notice/line.ts'
+import { holdsPrivateKey } from './notice/secret.ts'
 import { ABSENT, type SessionState } from './session.ts'
-import { type DirectoryMove, findDirectoryMoves, type Move } from './shapes.ts'
+import type { DirectoryMove, Move } from './shapes.ts'
+
+/** Findings that are one change together. */
+export interface Shapes {
+  readonly moves: readonly Move[]
+  readonly directories: readonly DirectoryMove[]
+}
 
 /** What is needed to present findings to one session. */
 export interface Presentation {
@@ -24,17 +31,24 @@ export interface Presentation {
   readonly now: number
 }
 
-const differenceFor = (finding: Finding, shown: Presentation): Difference | undefined => {
+const differenceFor = (
+  finding: Finding,
+  secretMoved: boolean,
+  shown: Presentation,
+): Difference | undefined => {
   const { used, comparison, path } = finding
   const { config, isSecret, visible } = shown
   if (!config.showHunks || !used || !comparison || finding.action === 'restored') return undefined
   if ([path, used.target.displayPath, used.key, ...finding.paths].some(isSecret)) return undefined
   // Only against a text that the model still holds.
   if (used.nested || ![used.resultSeq, ...used.alsoShown].every(visible)) return undefined
-  const [before, now] = [comparison.before.text, comparison.now.text]
-  return before === undefined || now === undefined
-    ? undefined
-    : differenceOf(before, now, { ...config, contextLines: config.hunkContextLines })
+  const { before, now } = comparison
+  if (before.text === undefined) return undefined
+  if (now.text === undefined) return now.size <= config.maxTextBytes ? { kind: 'binary' } : undefined
+  const difference = differenceOf(before.text, now.text, { ...config, contextLines: config.hunkContextLines })
+  const secret = secretMoved || holdsPrivateKey(now.text) || holdsPrivateKey(before.text)
+  if (difference.kind !== 'hunk' || !secret) return difference
+  return { kind: 'counts', added: difference.added, removed: difference.removed }
 }
 
 const ago = (ms: number): string => {
@@ -51,21 +65,29 @@ const writerOf = (state: SessionState, finding: Finding, shown: Presentation): s
   return `session ${quotePath(writer.session, 80)}, ${ago(shown.now - writer.at)}`
 }
 
+/** What one notice knows beside a finding. */
+interface Surroundings {
+  /** Directories of used files. */
+  readonly near: ReadonlySet<string>
+  /** A file that is never shown went away: it may be what another one holds now. */
+  readonly secretMoved: boolean
+}
+
 const changeOf = (
   state: SessionState,
   finding: Finding,
-  near: ReadonlySet<string>,
+  { near, secretMoved }: Surroundings,
   shown: Presentation,
 ): Change => {
   const by = writerOf(state, finding, shown)
-  const ownCommand = by === undefined && finding.at !== undefined && state.ownCommands.ranAt(finding.at)
+  const ownCommand = by === undefined && state.ownCommands.ranAt(finding.times)
   return {
     key: finding.key,
     uncertain: finding.uncertain,
     action: finding.action,
     path: finding.path,
     used: finding.used !== undefined,
-    difference: differenceFor(finding, shown),
+    difference: differenceFor(finding, secretMoved, shown),
     by,
     ownCommand,
     near: finding.paths.some((path) => near.has(dirname(path))),
@@ -75,43 +97,42 @@ const changeOf = (
   }
 }
 
-/** Findings that a directory's move explains. */
-const explainedBy = ({ from, to }: DirectoryMove, { path, action }: Finding): boolean =>
-  ((action === 'deleted' || action === 'undone') && path.startsWith(from)) ||
-  (action === 'created' && path.startsWith(to))
-
 /** Changes for one notice. @param findings - each target once. */
 export const present = (
   state: SessionState,
   findings: readonly Finding[],
-  moves: readonly Move[],
+  { moves, directories }: Shapes,
   shown: Presentation,
 ): Change[] => {
   const near = new Set(Array.from(state.ledger.entries(), ({ target }) => dirname(target.displayPath)))
   for (const { key } of state.ledger.entries()) near.add(dirname(key))
-  const directories = findDirectoryMoves(moves, findings)
+  const secretMoved = findings.some(({ action, paths }) => action === 'deleted' && paths.some(shown.isSecret))
   const gone = new Set(moves.flatMap(({ from, to }) => [from, to]))
   const changes: Change[] = []
-  for (const directory of directories) {
-    const explained = findings.filter((finding) => explainedBy(directory, finding))
-    for (const finding of explained) gone.add(finding)
-    const files = new Set(
-      explained.map(({ path }) =>
-        path.slice(path.startsWith(directory.from) ? directory.from.length : directory.to.length),
-      ),
-    )
+  const byCommand = (found: Iterable<Finding>) =>
+    [...found].every(({ times }) => state.ownCommands.ranAt(times))
+  for (const { from, to, explains } of directories) {
+    for (const finding of explains) gone.add(finding)
     changes.push({
       action: 'moved',
-      path: directory.from,
-      to: directory.to,
+      path: from,
+      to,
       used: true,
-      alongside: files.size,
+      ownCommand: byCommand(explains),
+      alongside: explains.size / 2,
     })
   }
   for (const { from, to } of moves) {
-    if (directories.some(({ from: head }) => from.path.startsWith(head))) continue
-    changes.push({ action: 'moved', path: from.path, to: to.path, used: true })
+    if (directories.some(({ explains }) => explains.has(from))) continue
+    changes.push({
+      action: 'moved',
+      path: from.path,
+      to: to.path,
+      used: true,
+      ownCommand: byCommand([from, to]),
+    })
   }
-  for (const finding of findings) if (!gone.has(finding)) changes.push(changeOf(state, finding, near, shown))
+  for (const finding of findings)
+    if (!gone.has(finding)) changes.push(changeOf(state, finding, { near, secretMoved }, shown))
   return changes
 }

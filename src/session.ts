@@ -34,7 +34,17 @@ export interface PendingPath {
   readonly seq: number
   /** Time in ms of the latest event, by the process's monotonic clock. */
   readonly at: number
+  /** Times in ms of the open events: of many, the first and the latest. */
+  readonly times: readonly number[]
   readonly existed: boolean | undefined
+}
+
+/** A used file that is somewhere else now, with the same content. */
+export interface Moved {
+  /** Key of the target that is gone. */
+  readonly from: string
+  readonly target: FsTarget
+  readonly content: Content
 }
 
 /** One state that a message covers, and the journal entry that it settles. */
@@ -45,6 +55,8 @@ export interface CoveredState extends Covered<Before> {
   readonly digest?: string | undefined
   /** The content, where the message shows everything that changed in it. */
   readonly content?: Content | undefined
+  /** What the model knows of it from elsewhere. */
+  readonly moved?: Moved | undefined
 }
 
 /** A reason for a reminder, told once. */
@@ -85,6 +97,9 @@ export interface Flapping {
 
 /** Commands of one session that changes are attributed to. */
 const MAX_COMMANDS = 64
+
+/** Times of earlier open events that are kept of one path. */
+const MAX_TIMES = 8
 
 /** Stands for the digest of a file that was not there. */
 export const ABSENT = 'absent'
@@ -133,7 +148,7 @@ export class SessionState {
   readonly captures = new Map<string, Capture>()
   readonly head = new HeadWatch()
   readonly ownCommands = new OwnCommands(MAX_COMMANDS)
-  /** Used files that were told to be out of date and keep changing, by target. */
+  /** Files that were told to be out of date and keep changing, by target; the longest unchanged first. */
   readonly flapping = new Map<string, Flapping>()
   readonly #keyByPath = new Map<string, string>()
   readonly #linked = new Set<string>()
@@ -187,6 +202,15 @@ export class SessionState {
     else this.#unwatched.add(key)
   }
 
+  /** What was a target of the session is another one now. */
+  left(key: string): void {
+    this.#sweepOrder.delete(key)
+    this.#unwatched.delete(key)
+    this.#linked.delete(key)
+    this.shelf.drop(key)
+    this.beforeOwnWrite.delete(key)
+  }
+
   /** Keys of used targets that no event of the watcher reaches. */
   get unwatched(): ReadonlySet<string> {
     return this.#unwatched
@@ -229,13 +253,18 @@ export class SessionState {
       this.instructions?.suspectAll()
       this.head.doubt()
     }
-    for (const { path, seq, existed, at } of slice.paths) {
+    for (const { path, seq, existed, at, times } of slice.paths) {
       this.instructions?.suspect(path)
       this.head.noticed(path, at)
       if (!this.entryAt(path) && this.#isNoNews(path)) continue
       const known = this.pending.get(path)
       // Whether it was there before the first of several events is what counts.
-      this.pending.set(path, { seq, at, existed: known ? known.existed : existed })
+      this.pending.set(path, {
+        seq,
+        at,
+        times: known ? [...known.times.slice(0, MAX_TIMES), ...times] : times,
+        existed: known ? known.existed : existed,
+      })
     }
     for (const path of this.pending.keys()) {
       if (this.pending.size <= most) break
@@ -298,6 +327,14 @@ export class SessionState {
     this.place = undefined
     this.reader = undefined
     this.disposed = true
+  }
+
+  /** Forget unused files that keep changing, the longest unchanged first. @param most - files kept. */
+  boundFlapping(most: number): void {
+    for (const key of this.flapping.keys()) {
+      if (this.flapping.size <= most) return
+      if (!this.ledger.get(key)) this.flapping.delete(key)
+    }
   }
 
   turnStarted(): void {

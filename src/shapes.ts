@@ -5,6 +5,7 @@
  */
 import type { Contents } from './contents.ts'
 import type { Finding } from './judge.ts'
+import type { Content } from './ledger/content.ts'
 import type { Deadline } from './revalidate.ts'
 import type { SessionState } from './session.ts'
 
@@ -12,6 +13,8 @@ import type { SessionState } from './session.ts'
 export interface Move {
   readonly from: Finding
   readonly to: Finding
+  /** What it holds, there as here. */
+  readonly content: Content
 }
 
 const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
@@ -41,28 +44,32 @@ export const findMoves = async (
       const { target, now, key } = finding
       if (!target || now.kind !== 'present') return undefined
       const content = await contents.now(state, key, target, now.version, deadline)
-      return content && { finding, digest: content.digest }
+      return content && { finding, content }
     }),
   )
   const known = digests.filter((entry) => entry !== undefined)
   const taken = new Set<Finding>()
   return gone.flatMap((from) => {
     const content = state.shelf.get(from.key)
-    const same = known.filter((entry) => entry.digest === content?.digest && !taken.has(entry.finding))
+    const same = known.filter(
+      (entry) => entry.content.digest === content?.digest && !taken.has(entry.finding),
+    )
     const named = same.filter(({ finding }) => nameOf(finding.path) === nameOf(from.path))
     // Nothing, or several equal files, say nothing about where one went.
-    const to = (named.length > 0 ? named : same).length === 1 ? (named[0] ?? same[0])?.finding : undefined
-    if (!content || content.size === 0 || !to) return []
-    taken.add(to)
-    return [{ from, to }]
+    const there = (named.length > 0 ? named : same).length === 1 ? (named[0] ?? same[0]) : undefined
+    if (!content || content.size === 0 || !there) return []
+    taken.add(there.finding)
+    return [{ from, to: there.finding, content: there.content }]
   })
 }
 
-/** A directory that was moved with everything in it, as far as the session's own files tell. */
+/** A directory that was moved, as far as the session's own files tell. */
 export interface DirectoryMove {
-  /** Paths with a slash at the end. */
+  /** Paths as the model knows them, with a slash at the end. */
   readonly from: string
   readonly to: string
+  /** What it explains: files gone here of which one of the same name, for used ones also of the same content, is there. */
+  readonly explains: ReadonlySet<Finding>
 }
 
 /** The longest part at the end that two paths share, in whole segments. */
@@ -75,23 +82,53 @@ const sharedTail = (a: string, b: string): number => {
 
 const headOf = (path: string, tail: number): string => `${path.split('/').slice(0, -tail).join('/')}/`
 
+const explainedBy = (
+  from: string,
+  to: string,
+  moves: readonly Move[],
+  findings: readonly Finding[],
+): Set<Finding> => {
+  const explained = new Set<Finding>()
+  for (const move of moves) {
+    const inside = move.from.path.startsWith(from) && move.from.path.slice(from.length)
+    if (inside === false || move.to.path !== to + inside) continue
+    explained.add(move.from).add(move.to)
+  }
+  const created = new Map(
+    findings.filter(({ action, used }) => action === 'created' && !used).map((found) => [found.path, found]),
+  )
+  for (const finding of findings) {
+    if (finding.used || finding.action !== 'deleted' || !finding.path.startsWith(from)) continue
+    const there = created.get(to + finding.path.slice(from.length))
+    if (there) explained.add(finding).add(there)
+  }
+  return explained
+}
+
 /**
  * The directories whose used files moved together.
+ * @param isGone - whether nothing is at an absolute path any more: what is still there was not moved.
  * @returns those that most of their used files, and at least two, have followed.
  */
-export const findDirectoryMoves = (moves: readonly Move[], findings: readonly Finding[]): DirectoryMove[] => {
-  const votes = new Map<string, { move: DirectoryMove; count: number }>()
+export const findDirectoryMoves = async (
+  moves: readonly Move[],
+  findings: readonly Finding[],
+  isGone: (path: string) => Promise<boolean>,
+): Promise<DirectoryMove[]> => {
+  const votes = new Map<string, { from: string; to: string; absolute: string; count: number }>()
   for (const { from, to } of moves) {
     const tail = sharedTail(from.path, to.path)
     if (tail === 0) continue
-    const move = { from: headOf(from.path, tail), to: headOf(to.path, tail) }
-    const id = `${move.from}\0${move.to}`
-    votes.set(id, { move, count: (votes.get(id)?.count ?? 0) + 1 })
+    const heads = { from: headOf(from.path, tail), to: headOf(to.path, tail) }
+    const id = `${heads.from}\0${heads.to}`
+    const absolute = headOf(from.paths.at(-1) ?? from.key, tail).slice(0, -1)
+    votes.set(id, { ...heads, absolute, count: (votes.get(id)?.count ?? 0) + 1 })
   }
-  return [...votes.values()]
-    .filter(({ move, count }) => {
-      const affected = findings.filter(({ used, path }) => used && path.startsWith(move.from))
-      return count >= 2 && count * 2 > affected.length
-    })
-    .map(({ move }) => move)
+  const found: DirectoryMove[] = []
+  for (const { from, to, absolute, count } of votes.values()) {
+    const affected = findings.filter(({ used, path }) => used && path.startsWith(from))
+    if (count < 2 || count * 2 <= affected.length || !(await isGone(absolute))) continue
+    found.push({ from, to, explains: explainedBy(from, to, moves, findings) })
+  }
+  return found
 }

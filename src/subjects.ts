@@ -15,6 +15,8 @@ export interface Waiting {
   readonly existed: boolean | undefined
   /** Time in ms of the latest event. */
   readonly at: number
+  /** Times in ms of the open events. */
+  readonly times: readonly number[]
 }
 
 /** One question. */

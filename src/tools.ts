@@ -97,7 +97,8 @@ export class ToolRecorder {
   ): Promise<ToolExecutionResult> {
     const state = exec.agent && this.#parts.stateOf(exec.agent.session)
     if (!state || !this.#parts.config.notice.commandTools.includes(exec.name)) return next()
-    await this.#drain(state)
+    // Without it what others did before could not be told from what the command does.
+    if (!(await this.#drain(state))) return next()
     const end = state.ownCommands.begin(performance.now())
     try {
       return await next()
@@ -107,9 +108,11 @@ export class ToolRecorder {
     }
   }
 
-  /** Let the events from before this moment arrive, so that they are told from those after it. */
-  async #drain(state: SessionState): Promise<void> {
-    await state.reader?.barrier(this.#parts.config.watch.debounceMs, new AbortController().signal)
+  /** Let the events from before this moment arrive. @returns whether they have. */
+  async #drain(state: SessionState): Promise<boolean> {
+    const { debounceMs } = this.#parts.config.watch
+    const passed = await state.reader?.barrier(debounceMs, new AbortController().signal)
+    return passed !== undefined && passed !== 'unclean'
   }
 
   #result(exec: Readonly<ToolExecution>, result: Readonly<ToolExecutionResult>): void {

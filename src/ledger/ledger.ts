@@ -157,6 +157,24 @@ export class Ledger<T> {
     this.#entries.set(key, { ...entry, seen, alsoShown })
   }
 
+  /**
+   * A target that the model knows is another one now, with the same content.
+   * @param shownSeq - number of the log event that said so.
+   * @returns the entry; `undefined` when the model knows no such target, or knows the other one by itself.
+   */
+  move(
+    from: string,
+    to: { readonly key: string; readonly target: T; readonly seen: Seen },
+    shownSeq: number,
+  ): LedgerEntry<T> | undefined {
+    const entry = this.#entries.get(from)
+    if (!entry || this.#entries.has(to.key)) return undefined
+    this.#entries.delete(from)
+    const moved = { ...entry, ...to, from: undefined, alsoShown: [...entry.alsoShown, shownSeq] }
+    this.#entries.set(to.key, moved)
+    return moved
+  }
+
   #commit(observation: Observation<T> & Shown): LedgerEntry<T> {
     const entry = { ...observation, alsoShown: [], sequence: ++this.#sequence }
     // Re-inserted, so that the map stays in the order of commitment.

@@ -49,6 +49,8 @@ export type HeadAction =
 export interface HeadPlace {
   /** Name of the branch, the one being rebased or bisected included; `undefined` when detached. Raw. */
   readonly branch: string | undefined
+  /** HEAD is not on that branch now, but will go back to it. */
+  readonly detached: boolean
   readonly commit: string | undefined
 }
 
@@ -224,7 +226,8 @@ export const readHead = async (root: string): Promise<HeadState | undefined> => 
  */
 export const headSources = async (root: string): Promise<string[]> => {
   const directories = gitDirectoriesOf(root)
-  if (!directories) return []
+  // One may be made while the session runs.
+  if (!directories) return [join(root, '.git'), join(root, '.git', 'HEAD')]
   const { gitDirectory, commonDirectory } = directories
   const ref = symbolicTarget((await readHeadLine(gitDirectory)) ?? '')
   return [
@@ -272,7 +275,8 @@ const stepsBetween = (before: HeadState, after: HeadState): readonly HeadStep[] 
 
 const placeOf = ({ ref, operation, commit }: HeadState): HeadPlace => {
   const name = ref ?? operation?.ref
-  return { branch: name?.startsWith(LOCAL_BRANCH) ? name.slice(LOCAL_BRANCH.length) : name, commit }
+  const branch = name?.startsWith(LOCAL_BRANCH) ? name.slice(LOCAL_BRANCH.length) : name
+  return { branch, detached: ref === undefined && branch !== undefined, commit }
 }
 
 const kindOf = (before: HeadState, after: HeadState): HeadMove['kind'] | undefined => {

@@ -10,29 +10,43 @@ import { plural } from './line.ts'
 /** Hex digits shown of a commit id. */
 const SHORT = 10
 
-const placeName = ({ branch, commit }: HeadPlace, maxPathBytes: number): string => {
+const placeName = ({ branch, detached, commit }: HeadPlace, maxPathBytes: number): string => {
   const id = commit?.slice(0, SHORT)
-  if (branch === undefined) return id === undefined ? 'an unknown commit' : `commit ${id}`
-  return `branch ${quotePath(branch, maxPathBytes)}${id === undefined ? '' : ` at ${id}`}`
+  const at = id === undefined ? 'an unknown commit' : `commit ${id}`
+  if (branch === undefined) return at
+  const name = `branch ${quotePath(branch, maxPathBytes)}`
+  if (detached) return `${at}, detached from ${name}`
+  return `${name}${id === undefined ? '' : ` at ${id}`}`
 }
 
-/**
- * Say what moved HEAD.
- * @param paths - changed paths that are told with it.
- * @param maxPathBytes - size in bytes of a branch name.
- */
-export const headLine = (move: HeadMove, paths: number, maxPathBytes: number): string => {
-  const action = move.action ?? (move.kind === 'moved' ? 'move' : undefined)
+/** What is told with a move of HEAD. */
+export interface HeadLineParts {
+  /** Changed paths that are told with it. */
+  readonly paths: number
+  /** A command of the session ran when it moved. */
+  readonly ownCommand: boolean
+  /** No file that the session made has changed. */
+  readonly ownFilesKept: boolean
+  /** Size in bytes of a branch name. */
+  readonly maxPathBytes: number
+}
+
+/** Say what moved HEAD. */
+export const headLine = (move: HeadMove, parts: HeadLineParts): string => {
+  const { paths, ownCommand, ownFilesKept, maxPathBytes } = parts
   const operation =
     move.operation === undefined
       ? undefined
       : `${move.operation.kind} ${move.kind === 'finished' ? 'ended' : 'in progress'}`
-  const rest = `; ${plural(paths, 'path')} changed in the work tree. Untracked files are left alone.`
+  const command = ownCommand ? 'while a command of this session ran' : undefined
+  // What git ignores is not among them, so none is no news either.
+  const count = paths === 0 ? '.' : `; ${plural(paths, 'path')} changed in the work tree.`
+  const rest = ownFilesKept ? `${count} Files that this session made are as they were.` : count
   const place = placeName(move.to, maxPathBytes)
   if (operation !== undefined && placeName(move.from, maxPathBytes) === place) {
-    return `Git: ${operation}, HEAD still at ${place}${rest}`
+    return `Git: ${[operation, command].filter(Boolean).join(', ')}, HEAD still at ${place}${rest}`
   }
-  const remarks = [action, operation].filter((remark) => remark !== undefined).join(', ')
+  const remarks = [move.action, operation, command].filter((remark) => remark !== undefined).join(', ')
   const names = `${placeName(move.from, maxPathBytes)} → ${place}`
   return `Git HEAD moved: ${names}${remarks === '' ? '' : ` (${remarks})`}${rest}`
 }

@@ -22,6 +22,8 @@ export type Difference =
   | { readonly kind: 'counts'; readonly added: number; readonly removed: number }
   /** Too much even to be counted: the numbers of lines before and after. */
   | { readonly kind: 'rewritten'; readonly before: number; readonly after: number }
+  /** What was text is none any more. */
+  | { readonly kind: 'binary' }
   /** Only line endings or the byte order mark differ. */
   | { readonly kind: 'encoding'; readonly what: string; readonly complete: boolean }
 

@@ -58,6 +58,8 @@ const differenceRemark = (difference: Difference | undefined): string | undefine
       return undefined
     case 'encoding':
       return `only ${difference.what}`
+    case 'binary':
+      return 'binary or not UTF-8 now'
     case 'rewritten':
       return `${difference.before} → ${difference.after} lines`
     case 'counts':
@@ -78,7 +80,7 @@ export const lineOf = (change: Change, maxPathBytes: number): string => {
     change.isDirectory ? 'now a directory' : undefined,
     change.ownFile ? 'made by this session' : undefined,
     by === undefined ? undefined : `by ${by}`,
-    used && ownCommand ? 'while a command of this session ran' : undefined,
+    used && ownCommand ? 'while a command of this session ran, other writers are possible' : undefined,
     untold > 0 ? `keeps changing, ${plural(untold, 'state')} in between` : undefined,
   ].filter((remark) => remark !== undefined)
   const target = to === undefined ? '' : ` → ${quotePath(to, maxPathBytes)}`

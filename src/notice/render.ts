@@ -29,6 +29,7 @@ export interface RenderedNotice {
   readonly shownInFull?: ReadonlySet<string>
 }
 
+const USED = 'Used by this session:'
 const DIRECTORIES_IN_COUNT = 5
 /** Unused files named beside a headline: what moved is one thing, and its size is said. */
 const NEAR_NAMED = 6
@@ -44,7 +45,9 @@ const directoryOf = (path: string): string => {
 /** What is not named, as counts by directory, the largest first. */
 const countLine = (rest: readonly Change[], maxPathBytes: number, directories: number): string => {
   const label = `- ${plural(rest.length, 'more path')}`
-  if (directories === 0) return label
+  const [first, ...others] = new Set(rest.map(({ path }) => directoryOf(path)))
+  if (directories === 0 || first === undefined) return label
+  if (others.length === 0) return `${label} in ${quotePath(first, maxPathBytes)}`
   const counts = new Map<string, number>()
   for (const { path } of rest) counts.set(directoryOf(path), (counts.get(directoryOf(path)) ?? 0) + 1)
   const top = [...counts].toSorted((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).slice(0, directories)
@@ -132,7 +135,7 @@ export const renderChanges = (
   const intro = "Workspace changes outside this session's recorded file operations."
   const head = headline === undefined ? intro : `${intro}\n${headline}`
   const groups = [
-    { title: 'Used by this session:', changes: used, most: Infinity },
+    { title: USED, changes: used, most: Infinity },
     {
       title: 'Other files:',
       changes: others.filter(({ ownCommand }) => !ownCommand),
@@ -144,16 +147,19 @@ export const renderChanges = (
       most: limits.maxOwnCommandPaths ?? Infinity,
     },
   ]
-  const counts = (left: readonly Change[], directories: number): string[] => {
+  const counts = (left: readonly Change[], directories: number, behindUsed: boolean): string[] => {
+    if (left.length === 0 && unlisted === 0) return []
     const usedLeft = left.filter((change) => change.used).length
     return [
+      ...(behindUsed ? ['Not named:'] : []),
       ...(left.length > 0 ? [countLine(left, limits.maxPathBytes, directories)] : []),
       ...(usedLeft > 0 ? [`  (${usedLeft} of them used by this session)`] : []),
       ...(unlisted > 0 ? [`- at least ${plural(unlisted, 'further path')} whose names were not kept`] : []),
     ]
   }
   // Room for the counts is kept free to the end: nothing may be cut silently.
-  let room = limits.maxNoticeBytes - bytesOf(frame([head, ...counts(changes, 0), longestFoot(used.length)]))
+  let room =
+    limits.maxNoticeBytes - bytesOf(frame([head, ...counts(changes, 0, true), longestFoot(used.length)]))
   let named = 0
   const groupsShown: { title: string; shown: { line: string; change: Change }[] }[] = []
   const rest: Change[] = []
@@ -198,7 +204,9 @@ export const renderChanges = (
   ])
   const onlyOwnCommands = unlisted === 0 && others.length > 0 && others.every(({ ownCommand }) => ownCommand)
   const foot = footFor(used, shownInFull, onlyOwnCommands)
-  const compose = (directories: number) => frame([head, ...lines, ...counts(rest, directories), foot])
+  const behindUsed = groupsShown.at(-1)?.title === USED
+  const compose = (directories: number) =>
+    frame([head, ...lines, ...counts(rest, directories, behindUsed), foot])
   let text = compose(DIRECTORIES_IN_COUNT)
   for (let directories = DIRECTORIES_IN_COUNT - 1; directories >= 0; directories -= 1) {
     if (bytesOf(text) <= limits.maxNoticeBytes) break

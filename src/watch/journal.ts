@@ -20,6 +20,8 @@ export interface DirtyPath {
   readonly existed: boolean | undefined
   /** Time in ms of its latest invalidation, by the process's monotonic clock. */
   readonly at: number
+  /** Times in ms of its invalidations behind the reader's cursor: of many, the first and the latest. */
+  readonly times: readonly number[]
 }
 
 /** What a reader gets for its cursor. */
@@ -39,10 +41,19 @@ interface Run {
   lastSeq: number
 }
 
+/** When an event came. */
+interface Moment {
+  readonly seq: number
+  readonly at: number
+}
+
 interface Entry {
   /** In the order of the events; never empty. */
   readonly runs: Run[]
   at: number
+  /** The first event, and the latest ones in their order. */
+  readonly first: Moment
+  readonly moments: Moment[]
 }
 
 /** Paths that were dropped at one event. */
@@ -55,10 +66,19 @@ interface Drop {
 
 /** A path that comes and goes is remembered by its first and its latest runs. */
 const MAX_RUNS = 32
+/** Events of a path whose times are kept. */
+const MAX_MOMENTS = 8
 /** Drops that are remembered event by event; older ones by their number. */
 const EXACT_DROPS = 4
 
 const lastSeqOf = ({ runs }: Entry): number => runs.at(-1)?.lastSeq ?? 0
+
+/** Where some were dropped, the first event of all stands for them. */
+const timesOf = ({ first, moments }: Entry, cursor: number): number[] => {
+  const behind = moments.filter(({ seq }) => seq > cursor)
+  const complete = behind.length < moments.length || moments[0]?.seq === first.seq
+  return (complete ? behind : [first, ...behind]).map(({ at }) => at)
+}
 
 /** Path → latest event, bounded in the number of paths. */
 export class Journal {
@@ -102,6 +122,8 @@ export class Journal {
       this.#entries.delete(path)
       this.#entries.set(path, entry)
       entry.at = at
+      entry.moments.push({ seq, at })
+      if (entry.moments.length > MAX_MOMENTS) entry.moments.shift()
       const latest = entry.runs.at(-1)
       if (latest && latest.existed === existed) latest.lastSeq = seq
       else entry.runs.push({ existed, lastSeq: seq })
@@ -112,7 +134,8 @@ export class Journal {
       this.#drop(seq)
       return
     }
-    this.#entries.set(path, { runs: [{ existed, lastSeq: seq }], at })
+    const moment = { seq, at }
+    this.#entries.set(path, { runs: [{ existed, lastSeq: seq }], at, first: moment, moments: [moment] })
   }
 
   /** Mark the whole root dirty: events were missed. */
@@ -129,7 +152,9 @@ export class Journal {
     if (cursor < this.#head) {
       for (const [path, entry] of this.#entries) {
         const first = entry.runs.find((run) => run.lastSeq > cursor)
-        if (first) paths.push({ path, seq: lastSeqOf(entry), existed: first.existed, at: entry.at })
+        if (!first) continue
+        const { existed } = first
+        paths.push({ path, seq: lastSeqOf(entry), existed, at: entry.at, times: timesOf(entry, cursor) })
       }
     }
     let dropped = 0

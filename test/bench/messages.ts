@@ -82,7 +82,11 @@ const differ = (before: string, after: string) =>
   differenceOf(before, after, { ...limits, contextLines: limits.hunkContextLines })
 
 const commit = (digit: string): string => digit.repeat(40)
-const on = (branch: string, digit: string): HeadPlace => ({ branch, commit: commit(digit) })
+const on = (branch: string, digit: string): HeadPlace => ({
+  branch,
+  detached: false,
+  commit: commit(digit),
+})
 
 const move = (kind: HeadMove['kind'], action: HeadMove['action'], to: HeadPlace): HeadMove => ({
   kind,
@@ -186,7 +190,14 @@ function moved(action: HeadMove['action']): HeadMove {
 
 const textOf = ({ changes = [], head, unlisted = 0, fixed: text }: Scenario): string => {
   if (text !== undefined) return text
-  const headline = head && headLine(head, changes.length, limits.maxPathBytes)
+  const headline =
+    head &&
+    headLine(head, {
+      paths: changes.length,
+      ownCommand: false,
+      ownFilesKept: false,
+      maxPathBytes: limits.maxPathBytes,
+    })
   return renderChanges(changes, unlisted, limits, headline).text
 }
 

@@ -101,7 +101,7 @@ const defaults = {
     maxTextBytes: 65_536,
     maxKeptTextBytes: 4_194_304,
     // Too long to stand twice; what it must hold is tested where it is used.
-    secretFiles: expect.arrayContaining(['.env', '.env.*', '*.pem', 'id_rsa*']) as unknown,
+    secretFiles: expect.arrayContaining(['.env*', '*.pem*', '*id_rsa*']) as unknown,
     commandTools: ['bash', 'pwsh', 'bash_persistent', 'pwsh_persistent', 'run_code', 'shell'],
     maxOwnCommandPaths: 5,
     maxOtherPaths: 20,

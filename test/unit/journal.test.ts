@@ -23,11 +23,23 @@ describe('Journal', () => {
       everything: false,
       dropped: 0,
       paths: [
-        { path: '/b', seq: 2, existed: false, at: 0 },
-        { path: '/c', seq: 3, existed: undefined, at: 0 },
+        { path: '/b', seq: 2, existed: false, at: 0, times: [0] },
+        { path: '/c', seq: 3, existed: undefined, at: 0, times: [0] },
       ],
     })
     expect(journal.since(slice.head)).toEqual({ head: 3, everything: false, dropped: 0, paths: [] })
+  })
+
+  it('has the times of the events behind a cursor: of many, the first and the latest', () => {
+    const journal = new Journal(10)
+    const timesSince = (cursor: number) => journal.since(cursor).paths.map(({ times }) => times)
+    for (let at = 1; at <= 3; at += 1) journal.note('/a', true, at)
+    expect([timesSince(0), timesSince(1), timesSince(2)]).toEqual([[[1, 2, 3]], [[2, 3]], [[3]]])
+    for (let at = 4; at <= 20; at += 1) journal.note('/a', true, at)
+    expect(timesSince(0)).toEqual([[1, 13, 14, 15, 16, 17, 18, 19, 20]])
+    expect(timesSince(18)).toEqual([[19, 20]])
+    // Some behind the cursor are not kept: the first of all stands for them.
+    expect(timesSince(5)).toEqual([[1, 13, 14, 15, 16, 17, 18, 19, 20]])
   })
 
   it('keeps one entry per path, under the number of its latest event', () => {

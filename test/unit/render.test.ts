@@ -46,7 +46,7 @@ const read = (text: string): Read => {
     }
     return found
   }
-  const countLine = lines.find((line) => /^- \d+ more paths?(:|$)/.test(line)) ?? ''
+  const countLine = lines.find((line) => /^- \d+ more paths?(:|$| in)/.test(line)) ?? ''
   const parts = [...countLine.matchAll(/(\d+) (?:in "(?:[^"\\]|\\.)*"|elsewhere)/g)]
   return {
     used: named('Used by this session:'),

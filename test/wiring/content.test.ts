@@ -163,7 +163,7 @@ describe('what changed in a used file', () => {
     const { harness, agent } = await withReadFile()
     writeFileSync(harness.path('a.ts'), Buffer.from([0x63, 0x61, 0x66, 0xe9, 0x0a]))
     await agent.call(quiet)
-    expect(textOf(agent.told)).toContain('- modified "a.ts"\n')
+    expect(textOf(agent.told)).toContain('- modified "a.ts" (binary or not UTF-8 now)\n')
     await agent.end()
   })
 })

@@ -95,7 +95,7 @@ describe('two sessions in one workspace', () => {
   it('a session that begins after a change is not told of it', async () => {
     const { harness, first, second } = await two()
     for (let round = 0; round < 5; round++) {
-      harness.write('own.ts', `round ${round}\n`)
+      harness.write(`round-${round}.ts`, 'new\n')
       await first.call(quiet)
       expect(first.told).toHaveLength(1)
       const late = await harness.agent(`late-${round}`)
