@@ -19,6 +19,8 @@ import type { HeadMove } from './notice/git-head.ts'
 import { secretMatcher } from './notice/secret.ts'
 import { type Answer, Deadline, Revalidator } from './revalidate.ts'
 import type { SessionState } from './session.ts'
+import { coverageWord } from './watch/coverage.ts'
+import { ROOT_LOST } from './watch/faults.ts'
 import { dirtySubjects, type Subject, subjectOfKey } from './subjects.ts'
 
 /** What one boundary needs to know of its moment. */
@@ -73,6 +75,7 @@ export class Boundary {
     this.#revalidator = new Revalidator(
       { resolve: (path) => now().resolve(path), stat: (target) => now().stat(target) },
       config.notice.statConcurrency,
+      config.notice.maxHangingChecks,
     )
   }
 
@@ -168,31 +171,36 @@ export class Boundary {
           if (subject) ask(key, subject)
         }
       }
+      state.followCover(moment.fs)
       sweep(state.unwatched)
       sweep(state.takeSweep(full ? Infinity : watch.sweepBudget))
       const limit = Math.ceil(watch.maxWaitMs * BARRIER_SHARE)
-      const passed = (await state.reader?.barrier(limit, moment.signal)) ?? 'unclean'
+      const passed = (await state.reader?.barrier(limit, moment.signal, full)) ?? 'unclean'
       const slice = state.reader?.read()
       if (slice) state.absorb(slice, watch.maxJournalPaths)
-      const coverage = state.reader?.coverage.kind
-      if (coverage !== state.lastCoverage) state.instructions?.suspectAll()
+      if (state.followCover(moment.fs)) sweep(state.unwatched)
+      const coverage = coverageWord(state.reader?.coverage)
+      const moved = coverage !== state.lastCoverage
+      if (moved) state.instructions?.suspectAll()
       state.lastCoverage = coverage
+      // Another directory stands there for the moment: what is not in it is not "deleted".
+      const lost = moved && coverage === ROOT_LOST.code
       if (passed !== 'clean' || slice?.everything) sweep(state.takeSweep(Infinity))
       // What the watcher named is asked about anew, even if the sweep just did: it may be older.
       const [used, others] = [new Map<string, Subject>(), new Map<string, Subject>()]
       for (const [id, subject] of dirtySubjects(state)) (subject.used ? used : others).set(id, subject)
       for (const [id, subject] of used) ask(id, subject)
-      const ofUsed = await this.#judgeAll(state, [...asked.values()], deadline, moment)
+      const ofUsed = await this.#judgeAll(state, [...asked.values()], deadline, moment, lost)
       // Used files come first, whatever else has happened; what is left of the time is the others'.
       const rest = new Deadline(watch.maxWaitMs * OTHERS_SHARE, moment.signal)
       const answers = Array.from(others.values(), (subject) => this.#ask(state, subject, rest, moment.fs))
-      const all = [...ofUsed, ...(await this.#judgeAll(state, answers, rest, moment))]
+      const all = [...ofUsed, ...(await this.#judgeAll(state, answers, rest, moment, lost))]
       const live = passed === 'clean' && coverage === 'live'
       const root = state.place?.root
-      const moved = root === undefined ? undefined : await state.head.look(root, state.reader, live)
+      const headMoved = root === undefined ? undefined : await state.head.look(root, state.reader, live)
       // On its way in a message already; and by itself no reason to keep a turn going.
       const silent = state.receipts.lastWord(HEAD) !== undefined || (turnEnds && all.length === 0)
-      const head = silent ? undefined : moved
+      const head = silent ? undefined : headMoved
       const findings = dueFindings(state, all, turnEnds, head !== undefined)
       const moves = await findMoves(state, this.contents, findings, this.#config.notice.maxMoveReads, rest)
       rest.cancel()
@@ -207,9 +215,10 @@ export class Boundary {
     asked: readonly Promise<Asked>[],
     deadline: Deadline,
     moment: Moment,
+    lost: boolean,
   ): Promise<Finding[]> {
     const settled = await Promise.all(asked)
-    const away = await this.#rootIsAway(state, settled, deadline)
+    const away = lost || (await this.#rootIsAway(state, settled, deadline))
     const findings: Finding[] = []
     for (const [subject, answer, compared] of settled) {
       const comparison = this.#inTime(state, subject, answer, compared)
