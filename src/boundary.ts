@@ -184,7 +184,7 @@ export class Boundary {
       if (moved) state.instructions?.suspectAll()
       state.lastCoverage = coverage
       // Another directory stands there for the moment: what is not in it is not "deleted".
-      const lost = moved && coverage === ROOT_LOST.code
+      const lost = moved && (state.movedAway || coverage === ROOT_LOST.code)
       if (passed !== 'clean' || slice?.everything) sweep(state.takeSweep(Infinity))
       // What the watcher named is asked about anew, even if the sweep just did: it may be older.
       const [used, others] = [new Map<string, Subject>(), new Map<string, Subject>()]

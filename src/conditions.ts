@@ -17,6 +17,7 @@ import { quotePath } from './notice/escape.ts'
 import type { RenderedNotice } from './notice/render.ts'
 import type { CoveredState, Reminder, SessionState } from './session.ts'
 import type { WatchFault } from './watch/contract.ts'
+import { ROOT_LOST } from './watch/faults.ts'
 import { isWithin } from './watch/root.ts'
 import type { Uncovered } from './watch/uncovered.ts'
 
@@ -83,6 +84,8 @@ export const coverageFor = (state: SessionState, turnEnds: boolean): Notice[] =>
   const tell = (version: string, notice: RenderedNotice): Notice[] => [
     { category: 'coverage', covered: [{ key: COVERAGE, state: word(version) }], ...notice },
   ]
+  if (state.movedAway && told !== ROOT_LOST.code) return tell(ROOT_LOST.code, degradedNotice(ROOT_LOST))
+  state.movedAway = false
   if (coverage.kind === 'degraded') {
     return coverage.fault.code === told ? [] : tell(coverage.fault.code, degradedNotice(coverage.fault))
   }

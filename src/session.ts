@@ -113,6 +113,8 @@ export class SessionState {
   toldFault: WatchFault['code'] | undefined
   /** Changed paths that the journal has dropped: all that can be told of them is that they exist. */
   unlisted = 0
+  /** The cwd led to another directory at the last boundary, and the model is still to be told. */
+  movedAway = false
   surfaceGeneration = 0
   disposed = false
   /** Number of boundaries so far. */
@@ -329,6 +331,18 @@ export class SessionState {
     this.place = undefined
     this.reader = undefined
     this.disposed = true
+  }
+
+  /** The cwd leads to another directory now: everything is looked at again there. */
+  moveAway(): void {
+    this.place = undefined
+    this.reader = undefined
+    this.movedAway = true
+    this.lastCoverage = undefined
+    this.pending.clear()
+    this.turn.fresh = true
+    this.head.doubt()
+    this.instructions?.suspectAll()
   }
 
   turnStarted(): void {

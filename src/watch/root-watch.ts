@@ -5,6 +5,7 @@
  */
 import { dirname } from 'node:path'
 import type { WatchConfig } from '../config.ts'
+import { Burst, suspiciousBurst } from './burst.ts'
 import { Comparison } from './comparison.ts'
 import type { BackendFactory, BarrierOutcome, WatchBackend, WatchFault, WatchSink } from './contract.ts'
 import { type Coverage, nextCoverage } from './coverage.ts'
@@ -62,6 +63,7 @@ export class RootWatch {
   readonly #recovery: Recovery
   readonly #parts: UncoveredParts
   readonly #comparison: Comparison
+  readonly #burst: Burst
   readonly #ending = new AbortController()
   readonly #reportedParts = new Set<WatchFault['code']>()
   readonly #reportedIgnoreFiles = new Set<string>()
@@ -104,6 +106,7 @@ export class RootWatch {
       maxFiles: config.maxComparedFiles,
       sliceMs: config.sliceMs,
     })
+    this.#burst = new Burst(suspiciousBurst(), () => this.#noteAll())
     this.#outside = new OutsideWatches(options.detached, (path) => this.#note(path, undefined))
     if (local) void this.#openSilence()
     this.#coverage = config.backend === 'off' ? { kind: 'off' } : { kind: 'starting' }
@@ -330,7 +333,9 @@ export class RootWatch {
     }
     const sink: WatchSink = {
       invalidate: (path, existed) => {
-        if (mine()) this.#note(path, existed)
+        if (!mine()) return
+        this.#note(path, existed)
+        this.#burst.count()
       },
       invalidateAll: () => {
         if (mine()) this.#noteAll()

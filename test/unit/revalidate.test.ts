@@ -281,7 +281,7 @@ describe('Revalidator', () => {
 
   it.each([1, 3, 16])('has at most %d questions under way, and that many', async (concurrency) => {
     const service = new HeldService()
-    const revalidator = new Revalidator(whole(service), concurrency)
+    const revalidator = new Revalidator(whole(service), concurrency, 2)
     const { deadline } = boundary()
     const paths = Array.from({ length: 40 }, (_, index) => `/${index}`)
     const answers = Promise.all(paths.map((path) => revalidator.ask(about(path), deadline)))
