@@ -11,7 +11,7 @@ import type { FollowRequest } from './outside.ts'
 import { type RegistryOptions, RootWatch, type WatchStatus } from './root-watch.ts'
 import type { Uncovered } from './uncovered.ts'
 
-export type { RegistryOptions } from './root-watch.ts'
+export type { RegistryOptions, WatchStatus } from './root-watch.ts'
 
 /** A reader of one root's journal. */
 export interface RootReader {
