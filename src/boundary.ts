@@ -180,11 +180,12 @@ export class Boundary {
       if (slice) state.absorb(slice, watch.maxJournalPaths)
       if (state.followCover(moment.fs)) sweep(state.unwatched)
       const coverage = coverageWord(state.reader?.coverage)
-      const moved = coverage !== state.lastCoverage
+      const before = state.lastCoverage
+      const moved = coverage !== before
       if (moved) state.instructions?.suspectAll()
       state.lastCoverage = coverage
       // Another directory stands there for the moment: what is not in it is not "deleted".
-      const lost = moved && (state.movedAway || coverage === ROOT_LOST.code)
+      const lost = moved && (coverage === ROOT_LOST.code || (state.movedAway && before === undefined))
       if (passed !== 'clean' || slice?.everything) sweep(state.takeSweep(Infinity))
       // What the watcher named is asked about anew, even if the sweep just did: it may be older.
       const [used, others] = [new Map<string, Subject>(), new Map<string, Subject>()]

@@ -41,7 +41,7 @@ export const ignoreFileFault = (detail: string): WatchFault => ({
   code: 'ignore-file',
   reason: 'an ignore file is not applied as a whole',
   detail,
-  remedy: 'make it a plain file and smaller, or raise watch.maxIgnoreFileBytes',
+  remedy: 'make it a plain, readable and smaller file, or raise watch.maxIgnoreFileBytes',
 })
 
 /** Explain a watcher's error. */
