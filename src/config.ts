@@ -69,9 +69,7 @@ const watch = {
   compareWaitMs: count(0, 60_000, 100).description(
     'Longest wait in ms at one boundary for that comparison; what it finds later is told at the next one.',
   ),
-  sliceMs: count(1, 1_000, 8).description(
-    'Time in ms after which a look at many files lets other work of the process go on.',
-  ),
+  scanSliceMs: count(1, 1_000, 8).description('Time in ms after which a scan lets other work go on.'),
   silentFilesystems: names(SILENT_FILESYSTEMS).description(
     'Types of filesystems that do not report every change, with `*` for any characters: on them only the files that a session has used are checked, unless `backend` is `polling`.',
   ),

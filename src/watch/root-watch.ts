@@ -104,7 +104,7 @@ export class RootWatch {
       onChange: (path, existed) => this.#note(path, existed),
       onGone: (part) => this.#partsChanged(() => this.#parts.remove(part)),
       maxFiles: config.maxComparedFiles,
-      sliceMs: config.sliceMs,
+      sliceMs: config.scanSliceMs,
     })
     this.#burst = new Burst(suspiciousBurst(), () => this.#noteAll())
     this.#outside = new OutsideWatches(options.detached, (path) => this.#note(path, undefined))

@@ -14,7 +14,7 @@ vi.mock('../../src/watch/chokidar.ts', async (original) => {
     watcher.sinks.push(options.sink)
     const isOut = (path: string) => watcher.out.some((part) => isWithin(part, path))
     return actual.chokidarBackend(
-      { ...options, ignored: (path) => isOut(path) || options.ignored(path) },
+      { ...options, ignored: (...args) => isOut(args[0]) || options.ignored(...args) },
       kind,
     )
   }
