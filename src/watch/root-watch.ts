@@ -6,21 +6,22 @@
 import { dirname } from 'node:path'
 import type { WatchConfig } from '../config.ts'
 import { Burst, suspiciousBurst } from './burst.ts'
-import { Comparison } from './comparison.ts'
 import type { BackendFactory, BarrierOutcome, WatchBackend, WatchFault, WatchSink } from './contract.ts'
 import { type Coverage, nextCoverage } from './coverage.ts'
-import { diskFor } from './disk.ts'
-import { faultOf, ignoreFileFault, ROOT_LOST, SILENT, unreportedOn } from './faults.ts'
+import { faultOf, ignoreFileFault, ROOT_LOST, SILENT } from './faults.ts'
+import { Gaps } from './gaps.ts'
+import { Ground } from './ground.ts'
 import { Journal, type JournalSlice } from './journal.ts'
+import { unlessLate } from './late.ts'
 import { directoryCap, userLimit } from './limits.ts'
-import { filesystemOf, matchesType } from './mounts.ts'
 import { type FollowRequest, OutsideWatches } from './outside.ts'
-import { probe, type ProbeResult, type ProbeSystem } from './probe.ts'
+import { Preferences } from './preferences.ts'
+import type { ProbeResult, ProbeSystem } from './probe.ts'
 import { type PastFault, Recovery } from './recovery.ts'
 import { isWithin } from './root.ts'
-import { type Identity, RootIdentity } from './root-identity.ts'
+import type { Identity } from './root-identity.ts'
 import { Silence } from './silence.ts'
-import { type Uncovered, UncoveredParts } from './uncovered.ts'
+import type { Uncovered } from './uncovered.ts'
 
 /** What the registry needs from its surroundings. */
 export interface RegistryOptions {
@@ -55,27 +56,21 @@ export class RootWatch {
   readonly #othersWatch: () => number
   readonly #journal: Journal
   readonly #cursors = new Map<object, number>()
-  /** Directories of used and instruction files, by reader. */
-  readonly #preferred = new Map<object, Set<string>>()
+  readonly #preferences: Preferences
   readonly #outside: OutsideWatches
   readonly #silence: Silence
-  readonly #identity: RootIdentity
+  readonly #ground: Ground
   readonly #recovery: Recovery
-  readonly #parts: UncoveredParts
-  readonly #comparison: Comparison
+  readonly #gaps: Gaps
   readonly #burst: Burst
   readonly #ending = new AbortController()
-  readonly #reportedParts = new Set<WatchFault['code']>()
   readonly #reportedIgnoreFiles = new Set<string>()
   #coverage: Coverage
   #backend: WatchBackend | undefined
   #closing: Promise<void> = Promise.resolve()
   #restart: NodeJS.Timeout | undefined
-  #probed: ProbeResult | undefined
   #generation = 0
   #refreshing = false
-  /** Time of the day in ms from which on changes have not been looked at. */
-  #lookedAt: number | undefined
 
   /**
    * @param after - the closing of an earlier watcher of this root: limits must not count two.
@@ -95,16 +90,23 @@ export class RootWatch {
     // Microseconds: more than there will be events, so that a later journal's numbers are higher.
     this.#journal = new Journal(config.maxJournalPaths, Math.floor(performance.now() * 1_000))
     this.#silence = new Silence({ ...config, root, ownPaths })
-    this.#identity = new RootIdentity(root)
+    this.#ground = new Ground({
+      ...options,
+      root,
+      signal: this.#ending.signal,
+      probeSystem: options.probeSystem,
+    })
+    this.#preferences = new Preferences(root)
     this.#recovery = new Recovery(config)
-    this.#parts = new UncoveredParts(root, config.maxUncoveredParts)
-    this.#comparison = new Comparison({
-      disk: diskFor(root),
+    this.#gaps = new Gaps({
+      root,
+      config,
       silent: (path, isDirectory) => this.#silence.silent(path, isDirectory),
       onChange: (path, existed) => this.#note(path, existed),
-      onGone: (part) => this.#partsChanged(() => this.#parts.remove(part)),
-      maxFiles: config.maxComparedFiles,
-      sliceMs: config.scanSliceMs,
+      onMove: () => {
+        this.#generation += 1
+      },
+      report: (fault) => options.report(root, fault),
     })
     this.#burst = new Burst(suspiciousBurst(), () => this.#noteAll())
     this.#outside = new OutsideWatches(options.detached, (path) => this.#note(path, undefined))
@@ -128,7 +130,7 @@ export class RootWatch {
   }
 
   get uncovered(): Uncovered {
-    return this.#parts.list
+    return this.#gaps.list
   }
 
   /** Grows whenever {@link covers} may answer otherwise than before. */
@@ -138,9 +140,9 @@ export class RootWatch {
 
   get status(): WatchStatus {
     return {
-      probe: this.#probed,
-      comparedFiles: this.#comparison.size,
-      comparisonComplete: this.#comparison.complete,
+      probe: this.#ground.probed,
+      comparedFiles: this.#gaps.comparedFiles,
+      comparisonComplete: this.#gaps.comparisonComplete,
       faults: this.#recovery.history,
     }
   }
@@ -165,11 +167,11 @@ export class RootWatch {
 
   leave(reader: object): void {
     this.#cursors.delete(reader)
-    this.#preferred.delete(reader)
+    this.#preferences.leave(reader)
   }
 
   covers(path: string): boolean {
-    return isWithin(this.root, path) && !this.#silence.unwatched(path) && !this.#parts.has(path)
+    return isWithin(this.root, path) && !this.#silence.unwatched(path) && !this.#gaps.has(path)
   }
 
   ignores(path: string, isDirectory: boolean): boolean {
@@ -190,8 +192,8 @@ export class RootWatch {
     const backend = this.#backend
     if (!backend) return 'unclean'
     const startedAt = Date.now()
-    const comparing = this.#compare(limitMs, signal, thorough)
-    const identity = this.#identity.check()
+    const comparing = this.#gaps.compare(limitMs, signal, thorough)
+    const identity = this.#ground.check()
     const outcome = await backend.barrier(limitMs, signal)
     const found: Identity =
       typeof identity === 'string' ? identity : await unlessLate(identity, limitMs, signal, 'unknown')
@@ -202,7 +204,7 @@ export class RootWatch {
       return 'unclean'
     }
     this.#reportIgnoreFiles()
-    if (outcome === 'clean') this.#lookedAt = startedAt
+    if (outcome === 'clean') this.#gaps.looked(startedAt)
     return found === 'same' ? outcome : 'unclean'
   }
 
@@ -211,7 +213,7 @@ export class RootWatch {
     clearTimeout(this.#restart)
     this.#outside.close()
     this.#stop()
-    await Promise.all([this.#closing, this.#comparison.close()])
+    await Promise.all([this.#closing, this.#gaps.close()])
   }
 
   get #closed(): boolean {
@@ -246,16 +248,11 @@ export class RootWatch {
   }
 
   #preferDirectories(reader: object, directories: readonly string[]): void {
-    const known = this.#preferred.get(reader) ?? new Set()
-    this.#preferred.set(reader, known)
-    let news = false
-    for (const directory of directories) {
-      if (known.has(directory) || !isWithin(this.root, directory)) continue
-      known.add(directory)
-      // What is watched already needs no place before others.
-      news ||= this.#coverage.kind === 'starting' || this.#parts.has(directory)
+    const news = this.#preferences.add(reader, directories)
+    // What is watched already needs no place before others.
+    if (news.some((directory) => this.#coverage.kind === 'starting' || this.#gaps.has(directory))) {
+      this.#refresh()
     }
-    if (news) this.#refresh()
   }
 
   /** Several changes in a row are one to the backend. */
@@ -266,21 +263,6 @@ export class RootWatch {
       this.#refreshing = false
       this.#backend?.refresh()
     })
-  }
-
-  async #compare(limitMs: number, signal: AbortSignal, thorough: boolean): Promise<void> {
-    if (this.#parts.isWhole) return
-    const wait = Math.min(limitMs, this.#options.config.compareWaitMs)
-    await unlessLate(this.#comparison.run(thorough), wait, signal, false)
-  }
-
-  #partsChanged(change: () => void): void {
-    change()
-    this.#generation += 1
-    const { directories, unknown } = this.#parts.list
-    // A part that was watched until now: what changed since the last look is news at the first one.
-    const newSince = this.#coverage.kind === 'live' ? this.#lookedAt : undefined
-    this.#comparison.setParts(unknown ? [this.root] : directories, newSince)
   }
 
   #reportIgnoreFiles(): void {
@@ -294,28 +276,24 @@ export class RootWatch {
   }
 
   #start(): void {
-    const { config } = this.#options
     this.#coverage = nextCoverage(this.#coverage, { kind: 'started' })
-    // Asked first, because it is the one question that never hangs.
-    const type = config.backend === 'polling' ? undefined : filesystemOf(this.root)
-    if (type !== undefined && matchesType(type, config.silentFilesystems)) this.#fail(unreportedOn(type))
-    else if (!this.#identity.record()) this.#fail(ROOT_LOST)
+    const fault = this.#ground.enter()
+    if (fault) this.#fail(fault)
     // A tree that reported nothing is not scanned again before it reports something.
-    else if (this.#probed?.kind === 'silent') void this.#startIfHeard()
+    else if (this.#ground.probed?.kind === 'silent') void this.#startIfHeard()
     else this.#startBackend()
   }
 
   async #startIfHeard(): Promise<void> {
-    const result = await this.#probe()
+    const { kind } = await this.#ground.probe()
     if (this.#closed) return
-    this.#probed = result
-    if (result.kind === 'silent') this.#fail(SILENT)
+    if (kind === 'silent') this.#fail(SILENT)
     else this.#startBackend()
   }
 
   #startBackend(): void {
     const { config, detached } = this.#options
-    this.#partsChanged(() => this.#parts.clear())
+    this.#gaps.clear()
     // A sink of its own for each backend: a closed one must not speak for its successor.
     let current: WatchBackend | undefined
     let failed = false
@@ -327,7 +305,6 @@ export class RootWatch {
     }
     const settle = (result: ProbeResult) => {
       if (!mine() || failed) return
-      this.#probed = result
       if (result.kind === 'silent') fault(SILENT)
       else this.#becomeLive()
     }
@@ -342,12 +319,12 @@ export class RootWatch {
       },
       ready: () => {
         if (!mine() || failed) return
-        const result = this.#probe()
+        const result = this.#ground.probe()
         if (result instanceof Promise) void result.then(settle)
         else settle(result)
       },
       uncovered: (reason, directory) => {
-        if (mine()) this.#uncover(reason, directory)
+        if (mine()) this.#gaps.add(reason, directory, this.#coverage.kind === 'live')
       },
       fault,
     }
@@ -361,7 +338,7 @@ export class RootWatch {
           polling: config.backend === 'polling',
           pollIntervalMs: config.pollIntervalMs,
           maxDirectories: this.#share(),
-          first: () => [...new Set([...this.#preferred.values()].flatMap((directories) => [...directories]))],
+          first: () => this.#preferences.all,
           detached,
         }),
       )
@@ -381,33 +358,11 @@ export class RootWatch {
     )
   }
 
-  #probe(): ProbeResult | Promise<ProbeResult> {
-    const { config, detached, probeSystem } = this.#options
-    if (!config.probeEvents || config.backend === 'polling') {
-      return { kind: 'skipped', reason: 'it is switched off' }
-    }
-    const once = () =>
-      detached(() => probe(this.root, config.probeTimeoutMs, this.#ending.signal, probeSystem))
-    const first = once()
-    return first instanceof Promise
-      ? first.then((result) => (result.kind === 'silent' ? once() : result))
-      : first
-  }
-
   #becomeLive(): void {
     // What happened while nobody listened is found by looking at everything again.
     if (this.#coverage.kind === 'degraded') this.#noteAll()
     this.#recovery.succeeded(performance.now())
     this.#coverage = nextCoverage(this.#coverage, { kind: 'ready' })
-  }
-
-  #uncover(fault: WatchFault, directory: string | undefined): void {
-    if (!this.#parts.add(fault, directory)) return
-    this.#partsChanged(() => undefined)
-    // One line for each cause: every further part stands in the status.
-    if (this.#reportedParts.has(fault.code)) return
-    this.#reportedParts.add(fault.code)
-    this.#options.report(this.root, fault)
   }
 
   #startAfterClosing(): void {
@@ -434,25 +389,5 @@ export class RootWatch {
     const delay = this.#recovery.failed(fault, performance.now())
     this.#restart = this.#options.detached(() => setTimeout(() => this.#startAfterClosing(), delay))
     this.#restart.unref()
-  }
-}
-
-/** @returns `late` when there is no answer in time. */
-const unlessLate = async <T>(
-  answer: Promise<T>,
-  limitMs: number,
-  signal: AbortSignal,
-  late: T,
-): Promise<T> => {
-  const gaveUp = Promise.withResolvers<T>()
-  const giveUp = () => gaveUp.resolve(late)
-  const timer = setTimeout(giveUp, limitMs)
-  signal.addEventListener('abort', giveUp, { once: true })
-  if (signal.aborted) giveUp()
-  try {
-    return await Promise.race([answer, gaveUp.promise])
-  } finally {
-    clearTimeout(timer)
-    signal.removeEventListener('abort', giveUp)
   }
 }
