@@ -6,17 +6,30 @@ import { isWithin } from '../../src/watch/root.ts'
 import { boot, quiet, read, type TestAgent, textOf } from '../support/harness.ts'
 
 /** A watcher that leaves out what the test says. */
-const watcher = vi.hoisted(() => ({ out: [] as string[], sinks: [] as WatchSink[] }))
+const watcher = vi.hoisted(() => ({
+  out: [] as string[],
+  sinks: [] as WatchSink[],
+  /** Happens once, while a barrier is being waited for. */
+  atBarrier: undefined as (() => void) | undefined,
+}))
 
 vi.mock('../../src/watch/chokidar.ts', async (original) => {
   const actual = await original<typeof backend>()
   const chokidarBackend: typeof actual.chokidarBackend = (options, kind) => {
     watcher.sinks.push(options.sink)
     const isOut = (path: string) => watcher.out.some((part) => isWithin(part, path))
-    return actual.chokidarBackend(
+    const made = actual.chokidarBackend(
       { ...options, ignored: (...args) => isOut(args[0]) || options.ignored(...args) },
       kind,
     )
+    const barrier = made.barrier.bind(made)
+    made.barrier = async (...args) => {
+      const outcome = await barrier(...args)
+      watcher.atBarrier?.()
+      watcher.atBarrier = undefined
+      return outcome
+    }
+    return made
   }
   return { ...actual, chokidarBackend }
 })
@@ -24,6 +37,7 @@ vi.mock('../../src/watch/chokidar.ts', async (original) => {
 beforeEach(() => {
   watcher.out.length = 0
   watcher.sinks.length = 0
+  watcher.atBarrier = undefined
 })
 
 const capped: WatchFault = {
@@ -112,6 +126,19 @@ describe('a part that is not watched', () => {
     leave('young')
     for (const sink of watcher.sinks) sink.uncovered(capped, harness.path('young'))
     harness.write('young/used.ts', 'two\n')
+    await agent.call(quiet)
+    expect(textOf(agent.told)).toContain('- modified "young/used.ts"')
+    await agent.end()
+  })
+
+  it('may be found out by the barrier itself, and used files in it are told at that boundary', async () => {
+    const { harness, agent, leave } = await using(capped)
+    harness.write('young/used.ts', 'one\n')
+    await agent.call(read('young/used.ts'))
+    await agent.call(quiet)
+    watcher.out.push(harness.path('young'))
+    harness.write('young/used.ts', 'two\n')
+    watcher.atBarrier = () => leave('young')
     await agent.call(quiet)
     expect(textOf(agent.told)).toContain('- modified "young/used.ts"')
     await agent.end()
