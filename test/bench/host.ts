@@ -150,10 +150,17 @@ export class BenchHost {
     return this.#step(() => this.#arrivals.at(-1)?.reply({ calls }))
   }
 
-  /** The model says something, and the turn ends. */
+  /** The model says something, and again where a change keeps the turn going, until it ends. */
   async end(): Promise<void> {
-    this.#arrivals.at(-1)?.reply({ text: 'Done.' })
-    await within(this.#running.whenIdle(), { timeoutMs: LIMIT_MS, describe: 'the end of a turn' })
+    const idle = () => this.#running.whenIdle().then(() => false)
+    for (let goesOn = true; goesOn;) {
+      this.#arrived = Promise.withResolvers()
+      this.#arrivals.at(-1)?.reply({ text: 'Done.' })
+      goesOn = await within(Promise.race([this.#arrived.promise.then(() => true), idle()]), {
+        timeoutMs: LIMIT_MS,
+        describe: 'the end of a turn',
+      })
+    }
   }
 
   async dispose(): Promise<void> {
