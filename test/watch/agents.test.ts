@@ -83,8 +83,7 @@ const handles = (): number =>
 /** Set up without a flag of the command line, so that an ordinary run can measure too. */
 const collect = (): void => {
   setFlagsFromString('--expose-gc')
-  const collector: unknown = runInNewContext('gc')
-  if (typeof collector === 'function') collector()
+  runInNewContext('gc()')
 }
 
 const heap = async (): Promise<number> => {
