@@ -19,7 +19,7 @@ import type { HeadMove } from './notice/git-head.ts'
 import { secretMatcher } from './notice/secret.ts'
 import { type Answer, Deadline, Revalidator } from './revalidate.ts'
 import type { SessionState } from './session.ts'
-import { coverageWord } from './watch/coverage.ts'
+import { type Coverage, coverageWord } from './watch/coverage.ts'
 import { ROOT_LOST } from './watch/faults.ts'
 import { dirtySubjects, type Subject, subjectOfKey } from './subjects.ts'
 
@@ -44,6 +44,8 @@ interface Seen {
   readonly head: HeadMove | undefined
   /** Whether every event from before the boundary has come. */
   readonly live: boolean
+  /** How far the watcher was to be trusted when the barrier ended. */
+  readonly coverage: Coverage | undefined
 }
 
 /** Shares of the longest wait: for the watcher, and for unused files after the used ones. */
@@ -88,7 +90,7 @@ export class Boundary {
     state.boundaries += 1
     this.#fs = moment.fs
     if (moment.surfaceMoved) state.receipts.forgetInvisible(moment.visible)
-    const { findings, moves, head, live } = await this.#look(state, moment, turnEnds)
+    const { findings, moves, head, live, coverage } = await this.#look(state, moment, turnEnds)
     if (moment.signal.aborted) return NOTHING
     const due = await this.#instructions(state, moment, live)
     if (moment.signal.aborted) return NOTHING
@@ -114,7 +116,7 @@ export class Boundary {
         : []),
       // No reason to keep a turn going: they wait for the next request.
       ...(turnEnds ? [] : remindersFor(state)),
-      ...coverageFor(state, turnEnds),
+      ...coverageFor(state, coverage, turnEnds),
       ...newsFor(state, rest, moves, head, {
         config: this.#config.notice,
         writers: this.writers,
@@ -179,7 +181,8 @@ export class Boundary {
       const slice = state.reader?.read()
       if (slice) state.absorb(slice, watch.maxJournalPaths)
       if (state.followCover(moment.fs)) sweep(state.unwatched)
-      const coverage = coverageWord(state.reader?.coverage)
+      const watched = state.reader?.coverage
+      const coverage = coverageWord(watched)
       const before = state.lastCoverage
       const moved = coverage !== before
       if (moved) state.instructions?.suspectAll()
@@ -205,7 +208,7 @@ export class Boundary {
       const findings = dueFindings(state, all, turnEnds, head !== undefined)
       const moves = await findMoves(state, this.contents, findings, this.#config.notice.maxMoveReads, rest)
       rest.cancel()
-      return { findings, moves, head, live }
+      return { findings, moves, head, live, coverage: watched }
     } finally {
       deadline.cancel()
     }

@@ -17,6 +17,7 @@ import { quotePath } from './notice/escape.ts'
 import type { RenderedNotice } from './notice/render.ts'
 import type { CoveredState, Reminder, SessionState } from './session.ts'
 import type { WatchFault } from './watch/contract.ts'
+import type { Coverage } from './watch/coverage.ts'
 import { ROOT_LOST } from './watch/faults.ts'
 import { isWithin } from './watch/root.ts'
 import type { Uncovered } from './watch/uncovered.ts'
@@ -74,11 +75,18 @@ const partNotice = (state: SessionState, fault: WatchFault, directories: readonl
   return uncoveredNotice(fault, [...named, ...(more > 0 ? [`${more} more`] : [])])
 }
 
-/** A change of coverage that the model has not been told. */
-export const coverageFor = (state: SessionState, turnEnds: boolean): Notice[] => {
+/**
+ * A change of coverage that the model has not been told.
+ * @param coverage - as this boundary met it: by now the watcher may have been started again.
+ */
+export const coverageFor = (
+  state: SessionState,
+  coverage: Coverage | undefined,
+  turnEnds: boolean,
+): Notice[] => {
   const { reader } = state
-  if (!reader) return []
-  const { coverage, uncovered } = reader
+  if (!reader || !coverage) return []
+  const { uncovered } = reader
   const last = state.receipts.lastWord(COVERAGE)
   const told = last?.kind === 'present' ? last.version : LIVE
   const tell = (version: string, notice: RenderedNotice): Notice[] => [
