@@ -46,8 +46,8 @@ const amounts = quick
       trials: { trials: { cookie: 100, debounce: 20 }, limitMs: { cookie: 10_000, debounce: 8_000 } },
       quiet: { turns: { cookie: 20, debounce: 4, bare: 20 }, limitMs: 8_000 },
       checkouts: { runs: 2, limitMs: 5_000 },
-      starts: { sizes: [1_000, 10_000], ignored: 3_000, runs: 1, restMs: 300 },
-      scale: { events: 20_000, used: 100, turns: 5, busySteps: 20, pairs: 1 },
+      starts: { sizes: [1_000, 5_000], ignored: 3_000, runs: 1, restMs: 300 },
+      scale: { events: 20_000, used: 100, turns: 5, busySteps: 10, pairs: 1 },
     }
   : {
       trials: { trials: { cookie: 2_000, debounce: 200 }, limitMs: { cookie: 130_000, debounce: 70_000 } },
