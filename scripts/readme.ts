@@ -11,6 +11,7 @@ import {
   instructionsChangedNotice,
   recoveredNotice,
   resumeReminder,
+  uncoveredNotice,
 } from '../src/notice/reminders.ts'
 import { headLine } from '../src/notice/head-line.ts'
 import { differenceOf } from '../src/notice/hunk.ts'
@@ -122,6 +123,11 @@ const messages: readonly [string, string, RenderedNotice][] = [
     'coverage',
     'Watching is limited, here by the limit of file watches',
     degradedNotice(faultOf({ code: 'ENOSPC' })),
+  ],
+  [
+    'coverage',
+    'A part of the workspace is not watched',
+    uncoveredNotice(faultOf({ code: 'ENOSPC' }), ['"packages/generated"', '2 more']),
   ],
   ['coverage', 'Watching works again', recoveredNotice],
   ['changes', 'Instruction files changed while the model gave its last answer', instructionsChangedNotice],

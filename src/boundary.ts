@@ -21,6 +21,8 @@ import type { HeadMove } from './notice/git-head.ts'
 import { secretMatcher } from './notice/secret.ts'
 import { type Answer, Deadline, Revalidator } from './revalidate.ts'
 import type { CoveredState, SessionState } from './session.ts'
+import { type Coverage, coverageWord } from './watch/coverage.ts'
+import { ROOT_LOST } from './watch/faults.ts'
 import { dirtySubjects, type Subject, subjectOfKey } from './subjects.ts'
 
 /** What one boundary needs to know of its moment. */
@@ -44,6 +46,8 @@ interface Seen {
   readonly head: HeadMove | undefined
   /** Whether every event from before the boundary has come. */
   readonly live: boolean
+  /** How far the watcher was to be trusted when the barrier ended. */
+  readonly coverage: Coverage | undefined
 }
 
 /** Shares of the longest wait: for the watcher, and for unused files after the used ones. */
@@ -75,6 +79,7 @@ export class Boundary {
     this.#revalidator = new Revalidator(
       { resolve: (path) => now().resolve(path), stat: (target) => now().stat(target) },
       config.notice.statConcurrency,
+      config.notice.maxHangingChecks,
     )
   }
 
@@ -87,7 +92,7 @@ export class Boundary {
     state.boundaries += 1
     this.#fs = moment.fs
     if (moment.surfaceMoved) state.receipts.forgetInvisible(moment.visible)
-    const { findings, shapes, head, live } = await this.#look(state, moment, turnEnds)
+    const { findings, shapes, head, live, coverage } = await this.#look(state, moment, turnEnds)
     if (moment.signal.aborted) return NOTHING
     const due = await this.#instructions(state, moment, live)
     if (moment.signal.aborted) return NOTHING
@@ -113,7 +118,7 @@ export class Boundary {
         : []),
       // No reason to keep a turn going: they wait for the next request.
       ...(turnEnds ? [] : remindersFor(state)),
-      ...coverageFor(state, turnEnds),
+      ...coverageFor(state, coverage, turnEnds),
       ...newsFor(state, rest, shapes, head && { move: head, paths: countPaths(findings) }, {
         config: this.#config.notice,
         writers: this.writers,
@@ -174,39 +179,46 @@ export class Boundary {
           if (subject) ask(key, subject)
         }
       }
+      state.followCover(moment.fs)
       sweep(state.unwatched)
       sweep(state.takeSweep(full ? Infinity : watch.sweepBudget))
       const limit = Math.ceil(watch.maxWaitMs * BARRIER_SHARE)
-      const passed = (await state.reader?.barrier(limit, moment.signal)) ?? 'unclean'
+      const passed = (await state.reader?.barrier(limit, moment.signal, full)) ?? 'unclean'
       const slice = state.reader?.read()
       if (slice) state.absorb(slice, watch.maxJournalPaths)
-      const coverage = state.reader?.coverage.kind
-      if (coverage !== state.lastCoverage) state.instructions?.suspectAll()
+      if (state.followCover(moment.fs)) sweep(state.unwatched)
+      const watched = state.reader?.coverage
+      const coverage = coverageWord(watched)
+      const before = state.lastCoverage
+      const moved = coverage !== before
+      if (moved) state.instructions?.suspectAll()
       state.lastCoverage = coverage
+      // Another directory stands there for the moment: what is not in it is not "deleted".
+      const lost = moved && (coverage === ROOT_LOST.code || (state.movedAway && before === undefined))
       if (passed !== 'clean' || slice?.everything) sweep(state.takeSweep(Infinity))
       // What the watcher named is asked about anew, even if the sweep just did: it may be older.
       const [used, others] = [new Map<string, Subject>(), new Map<string, Subject>()]
       for (const [id, subject] of dirtySubjects(state)) (subject.used ? used : others).set(id, subject)
       for (const [id, subject] of used) ask(id, subject)
-      const ofUsed = await this.#judgeAll(state, [...asked.values()], deadline, moment)
+      const ofUsed = await this.#judgeAll(state, [...asked.values()], deadline, moment, lost)
       // Used files come first, whatever else has happened; what is left of the time is the others'.
       const rest = new Deadline(watch.maxWaitMs * OTHERS_SHARE, moment.signal)
       const answers = Array.from(others.values(), (subject) => this.#ask(state, subject, rest, moment.fs))
-      const found = [...ofUsed, ...(await this.#judgeAll(state, answers, rest, moment))]
+      const found = [...ofUsed, ...(await this.#judgeAll(state, answers, rest, moment, lost))]
       const live = passed === 'clean' && coverage === 'live'
       const root = state.place?.root
-      const moved = root === undefined ? undefined : await state.head.look(root, state.reader, live)
+      const headMoved = root === undefined ? undefined : await state.head.look(root, state.reader, live)
       const all =
         root === undefined ? found : await withoutDetours(state, found, root, watch.gitTimeoutMs, rest)
       // On its way in a message already; and by itself no reason to keep a turn going.
       const silent = state.receipts.lastWord(HEAD) !== undefined || (turnEnds && all.length === 0)
-      const head = silent ? undefined : moved
+      const head = silent ? undefined : headMoved
       const findings = dueFindings(state, all, turnEnds, head !== undefined, this.#config.notice.maxDigests)
       const moves = await findMoves(state, this.contents, findings, this.#config.notice.maxMoveReads, rest)
       const isGone = async (path: string) => isAbsent(await this.#revalidator.ask({ path }, rest))
       const directories = await findDirectoryMoves(moves, findings, isGone)
       rest.cancel()
-      return { findings, shapes: { moves, directories }, head, live }
+      return { findings, shapes: { moves, directories }, head, live, coverage: watched }
     } finally {
       deadline.cancel()
     }
@@ -217,9 +229,10 @@ export class Boundary {
     asked: readonly Promise<Asked>[],
     deadline: Deadline,
     moment: Moment,
+    lost: boolean,
   ): Promise<Finding[]> {
     const settled = await Promise.all(asked)
-    const away = await this.#rootIsAway(state, settled, deadline)
+    const away = lost || (await this.#rootIsAway(state, settled, deadline))
     const findings: Finding[] = []
     for (const [subject, answer, compared] of settled) {
       const comparison = this.#inTime(state, subject, answer, compared)

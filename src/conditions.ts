@@ -12,12 +12,21 @@ import {
   degradedNotice,
   recoveredNotice,
   resumeReminder,
+  uncoveredNotice,
 } from './notice/reminders.ts'
+import { quotePath } from './notice/escape.ts'
 import type { RenderedNotice } from './notice/render.ts'
 import type { CoveredState, Reminder, SessionState } from './session.ts'
+import type { WatchFault } from './watch/contract.ts'
+import type { Coverage } from './watch/coverage.ts'
+import { ROOT_LOST } from './watch/faults.ts'
+import { isWithin } from './watch/root.ts'
+import type { Uncovered } from './watch/uncovered.ts'
 
 const COVERAGE = 'notice:coverage'
 const LIVE = 'live'
+/** Begins the word for parts that are not watched. */
+const PART = 'part: '
 
 /** Key of changed paths whose names were not kept. */
 export const UNLISTED = 'notice:unlisted'
@@ -45,19 +54,59 @@ export const remindersFor = (state: SessionState): Notice[] =>
       ...REMINDERS[reminder],
     }))
 
-/** A change of coverage that the model has not been told. */
-export const coverageFor = (state: SessionState, turnEnds: boolean): Notice[] => {
-  const coverage = state.reader?.coverage
+/** Directories named in one notice. */
+const PARTS_NAMED = 3
+const PART_BYTES = 120
+
+/** Whether what is not watched matters to a session. */
+const affects = (state: SessionState, { directories, unknown, fault }: Uncovered): boolean => {
+  const cwd = state.place?.real
+  if (!fault || cwd === undefined) return false
+  if (state.usesWithin(directories)) return true
+  // What this user may not list is mostly nobody's work.
+  if (fault.code === 'access-denied') return false
+  return unknown || directories.some((directory) => isWithin(cwd, directory) || isWithin(directory, cwd))
+}
+
+const partNotice = (state: SessionState, fault: WatchFault, directories: readonly string[]) => {
+  const named = directories
+    .slice(0, PARTS_NAMED)
+    .map((directory) => quotePath(state.shown(directory) || '.', PART_BYTES))
+  const more = directories.length - named.length
+  return uncoveredNotice(fault, [...named, ...(more > 0 ? [`${more} more`] : [])])
+}
+
+/**
+ * A change of coverage that the model has not been told.
+ * @param coverage - as this boundary met it: by now the watcher may have been started again.
+ */
+export const coverageFor = (
+  state: SessionState,
+  coverage: Coverage | undefined,
+  turnEnds: boolean,
+): Notice[] => {
+  const { reader } = state
+  if (!reader || !coverage) return []
+  const { uncovered } = reader
   const last = state.receipts.lastWord(COVERAGE)
   const told = last?.kind === 'present' ? last.version : LIVE
-  if (coverage?.kind === 'degraded' && coverage.fault.code !== told) {
-    const covered = [{ key: COVERAGE, state: word(coverage.fault.code) }]
-    return [{ category: 'coverage', covered, ...degradedNotice(coverage.fault) }]
+  const tell = (version: string, notice: RenderedNotice): Notice[] => [
+    { category: 'coverage', covered: [{ key: COVERAGE, state: word(version) }], ...notice },
+  ]
+  if (state.movedAway && told !== ROOT_LOST.code) return tell(ROOT_LOST.code, degradedNotice(ROOT_LOST))
+  state.movedAway = false
+  if (coverage.kind === 'degraded') {
+    return coverage.fault.code === told ? [] : tell(coverage.fault.code, degradedNotice(coverage.fault))
   }
-  if (coverage?.kind === 'live' && told !== LIVE && !turnEnds) {
-    return [{ category: 'coverage', covered: [{ key: COVERAGE, state: word(LIVE) }], ...recoveredNotice }]
+  if (coverage.kind !== 'live') return []
+  const { fault, directories } = uncovered
+  if (fault && affects(state, uncovered)) {
+    const version = `${PART}${fault.code}`
+    // No reason to keep a turn going, like the good news below.
+    return turnEnds || version === told ? [] : tell(version, partNotice(state, fault, directories))
   }
-  return []
+  if (told === LIVE || turnEnds || (fault && told.startsWith(PART))) return []
+  return tell(LIVE, recoveredNotice)
 }
 
 /** A version whose content the model has been shown. */

@@ -10,6 +10,7 @@
 import { inspect } from 'node:util'
 import z from '@deepseek-ai/schemastery'
 import { SECRET_FILES } from './notice/secret.ts'
+import { SILENT_FILESYSTEMS } from './watch/mounts.ts'
 import { instructions, type InstructionsConfig, isOff } from './instructions/config.ts'
 
 const count = (min: number, max: number, fallback: number) =>
@@ -53,12 +54,48 @@ const watch = {
   maxJournalPaths: count(1, 10_000_000, 50_000).description(
     'Changed paths kept per root; beyond it only their number is known.',
   ),
+  maxWatchedDirectories: count(1, 10_000_000, 100_000).description(
+    'Directories watched by one process; files in further ones are compared at boundaries instead.',
+  ),
+  watchLimitPercent: count(1, 100, 60).description(
+    "Share of the user's limit of watches that is used at the most, in percent.",
+  ),
+  maxUncoveredParts: count(1, 1_000_000, 1_000).description(
+    'Unwatched directories kept apart per root; more of them are taken together by the directories around them.',
+  ),
+  maxComparedFiles: count(0, 10_000_000, 100_000).description(
+    'Files compared in the unwatched directories of one root; changes of further ones may go unmentioned.',
+  ),
+  compareWaitMs: count(0, 60_000, 100).description(
+    'Longest wait in ms at one boundary for that comparison; what it finds later is told at the next one.',
+  ),
+  scanSliceMs: count(1, 1_000, 8).description('Time in ms after which a scan lets other work go on.'),
+  silentFilesystems: names(SILENT_FILESYSTEMS).description(
+    'Types of filesystems that do not report every change, with `*` for any characters: on them only the files that a session has used are checked, unless `backend` is `polling`.',
+  ),
+  probeEvents: z
+    .boolean()
+    .default(true)
+    .description(
+      "Whether one file is made and removed in the repository's own directory to prove that changes are reported.",
+    ),
+  probeTimeoutMs: count(1, 600_000, 2_000).description(
+    'Longest wait in ms for the event of that file; it is tried twice.',
+  ),
   restartDelayMs: count(1, 3_600_000, 1_000).description(
     'Delay in ms before the first restart of a failed watcher; it doubles with each further one.',
   ),
   maxRestartDelayMs: count(1, 86_400_000, 60_000).description(
-    'Longest delay in ms between two restarts of a failed watcher.',
+    'Longest delay in ms between two restarts of a failed watcher, apart from what chance adds.',
   ),
+  restartJitterPercent: count(0, 100, 20).description(
+    'Share of the delay that chance adds to it at the most, in percent.',
+  ),
+  maxRestarts: count(1, 100_000, 30).description(
+    'Restarts of the watcher of one root within `restartWindowMs`; a further one waits.',
+  ),
+  restartWindowMs: count(1, 604_800_000, 3_600_000).description('Time in ms for which a restart counts.'),
+  maxFaultHistory: count(1, 10_000, 20).description('Past faults kept per root for the status.'),
 }
 
 const notice = {
@@ -111,6 +148,9 @@ const notice = {
     'New files read at one boundary to find out whether a used file was moved there.',
   ),
   statConcurrency: count(1, 1_024, 16).description('Files checked at the same time.'),
+  maxHangingChecks: count(1, 1_024, 2).description(
+    'Checks without an answer after which no further one is begun; each may keep a thread of the process.',
+  ),
   verifyAtTurnStop: z.boolean().default(true).description('Check once more before a turn ends.'),
   turnStopScope: oneOf(['workspace', 'session'], 'workspace').description(
     'Which changes may cause a further step when a turn is about to end: `session` only those of files that the session has used, `workspace` others too, but once a turn.',

@@ -3,6 +3,7 @@
  *
  * @module dsh-live-workspace/host
  */
+import { realpath } from 'node:fs/promises'
 import type { Context } from '@deepseek-ai/cordis'
 import type { Agent, PreStepDecision } from '@deepseek-ai/dsh-agent'
 import type { FileSystem, FsObservation, FsTarget, FsVersion } from '@deepseek-ai/dsh-fs'
@@ -21,6 +22,7 @@ import { fold, instructionMessage, noticeMessage, pendingMessages } from './mess
 import { locate } from './place.ts'
 import { Deadline } from './revalidate.ts'
 import { SessionState } from './session.ts'
+import { ROOT_LOST } from './watch/faults.ts'
 import type { WatchRegistry } from './watch/registry.ts'
 
 /** What earlier instances knew of sessions that are still alive, for a reload of the configuration. */
@@ -278,6 +280,7 @@ export class Host {
   ): Promise<Outcome> {
     const fs = this.#fs()
     if (!fs) return NOTHING
+    await this.#followLink(state, signal)
     await this.#attached(state, agent, signal)
     const { surface } = agent.session
     const surfaceMoved = surface.replaceGeneration !== state.surfaceGeneration
@@ -313,6 +316,20 @@ export class Host {
     await Promise.race([attaching, deadline.reached])
     deadline.cancel()
     if (!deadline.expired) this.#attaching.delete(state)
+  }
+
+  /** A cwd behind a link is another directory once the link leads elsewhere. */
+  async #followLink(state: SessionState, signal: AbortSignal): Promise<void> {
+    const { place, reader } = state
+    if (!place || place.lexical === place.real || reader?.coverage.kind === 'remote') return
+    const deadline = new Deadline(this.#parts.config.watch.maxWaitMs, signal)
+    const target = await Promise.race([realpath(place.lexical).catch(() => undefined), deadline.reached])
+    deadline.cancel()
+    // Where nothing is at the moment, the directory may come back.
+    if (typeof target !== 'string' || target === place.real || state.place !== place) return
+    state.moveAway()
+    void reader?.leave()
+    this.#parts.reporter.once(`${ROOT_LOST.reason} (${place.lexical})`, ROOT_LOST.remedy)
   }
 
   /** Messages of an outcome, each with its receipt. */

@@ -56,19 +56,22 @@ export class Deadline {
   }
 }
 
-/** A question that hangs keeps a thread of the process, and there are four. */
-const MAX_HANGING = 2
-
 /** Asks one filesystem service. */
 export class Revalidator {
   readonly #fs: Pick<FileSystem, 'resolve' | 'stat'>
   readonly #limit: LimitFunction
+  readonly #maxHanging: number
   /** Questions that outlived their boundary: not asked again until the service returns. */
   readonly #hanging = new Set<string>()
 
-  /** @param concurrency - questions under way at the same time. */
-  constructor(fs: Pick<FileSystem, 'resolve' | 'stat'>, concurrency: number) {
+  /**
+   * @param concurrency - questions under way at the same time.
+   * @param maxHanging - unanswered questions after which no further one is asked: each keeps a thread of
+   *   the process, and there are four.
+   */
+  constructor(fs: Pick<FileSystem, 'resolve' | 'stat'>, concurrency: number, maxHanging: number) {
     this.#fs = fs
+    this.#maxHanging = maxHanging
     this.#limit = pLimit(concurrency)
   }
 
@@ -77,7 +80,7 @@ export class Revalidator {
     const id = 'target' in question ? `=${question.target.targetKey}` : `?${question.path}`
     const late: Answer = { kind: 'late', target: 'target' in question ? question.target : undefined }
     if (deadline.expired) return late
-    if (this.#hanging.has(id) || this.#hanging.size >= MAX_HANGING) {
+    if (this.#hanging.has(id) || this.#hanging.size >= this.#maxHanging) {
       return { kind: 'failed', target: late.target, reason: 'no answer' }
     }
     let underWay = false

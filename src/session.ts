@@ -17,7 +17,7 @@ import type { WatchFault } from './watch/contract.ts'
 import type { JournalSlice } from './watch/journal.ts'
 import type { RootReader } from './watch/registry.ts'
 import { isWithin } from './watch/root.ts'
-import type { Coverage } from './watch/coverage.ts'
+import type { coverageWord } from './watch/coverage.ts'
 
 /** Where a session works. */
 export interface Place {
@@ -123,11 +123,13 @@ export class SessionState {
   /** Messages of the instruction protocol in the log, visible or not. */
   readonly loggedInstructions: LoggedInstructions[] = []
   /** Coverage at the last boundary. */
-  lastCoverage: Coverage['kind'] | undefined
+  lastCoverage: ReturnType<typeof coverageWord>
   /** The fault that the model was told about last. */
   toldFault: WatchFault['code'] | undefined
   /** Changed paths that the journal has dropped: all that can be told of them is that they exist. */
   unlisted = 0
+  /** The cwd led to another directory at the last boundary, and the model is still to be told. */
+  movedAway = false
   surfaceGeneration = 0
   disposed = false
   /** Number of boundaries so far. */
@@ -150,6 +152,8 @@ export class SessionState {
   readonly ownCommands = new OwnCommands(MAX_COMMANDS)
   /** Files that were told to be out of date and keep changing, by target; the longest unchanged first. */
   readonly flapping = new Map<string, Flapping>()
+  /** The reader's generation when the ledger was last indexed. */
+  #coverGeneration: number | undefined
   readonly #keyByPath = new Map<string, string>()
   readonly #linked = new Set<string>()
   readonly #unwatched = new Set<string>()
@@ -191,6 +195,11 @@ export class SessionState {
     this.#sweepOrder.delete(key)
     this.#sweepOrder.add(key)
     if (!fs) return
+    this.#place(key, target, fs)
+  }
+
+  /** Where a target lies, and whether events come from there. */
+  #place(key: string, target: FsTarget, fs: FileSystem): void {
     const real = fs.processPath(target)
     const expected = this.#expectedPath(target)
     this.#realPaths.set(key, real)
@@ -198,6 +207,7 @@ export class SessionState {
     this.#keyByPath.set(expected, key)
     if (real === expected) this.#linked.delete(key)
     else this.#linked.add(key)
+    this.reader?.prefer(real)
     if (real === expected && this.reader?.covers(real)) this.#unwatched.delete(key)
     else this.#unwatched.add(key)
   }
@@ -209,6 +219,29 @@ export class SessionState {
     this.#linked.delete(key)
     this.shelf.drop(key)
     this.beforeOwnWrite.delete(key)
+  }
+
+  /**
+   * Take note of what is watched now.
+   * @returns whether that has changed.
+   */
+  followCover(fs: FileSystem): boolean {
+    const generation = this.reader?.generation
+    if (generation === this.#coverGeneration) return false
+    this.#coverGeneration = generation
+    // What instructions depend on may need to be followed in another way.
+    this.followsInstructions = false
+    this.instructions?.suspectAll()
+    for (const { key, target } of this.ledger.entries()) this.#place(key, target, fs)
+    return true
+  }
+
+  /** Whether a used target lies in one of these directories. @param directories - absolute real paths. */
+  usesWithin(directories: readonly string[]): boolean {
+    return [...this.#unwatched].some((key) => {
+      const path = this.#realPaths.get(key)
+      return path !== undefined && directories.some((directory) => isWithin(directory, path))
+    })
   }
 
   /** Keys of used targets that no event of the watcher reaches. */
@@ -335,6 +368,18 @@ export class SessionState {
       if (this.flapping.size <= most) return
       if (!this.ledger.get(key)) this.flapping.delete(key)
     }
+  }
+
+  /** The cwd leads to another directory now: everything is looked at again there. */
+  moveAway(): void {
+    this.place = undefined
+    this.reader = undefined
+    this.movedAway = true
+    this.lastCoverage = undefined
+    this.pending.clear()
+    this.turn.fresh = true
+    this.head.doubt()
+    this.instructions?.suspectAll()
   }
 
   turnStarted(): void {

@@ -1,5 +1,5 @@
 /**
- * The fixed notices: short, neutral, and without a name of a file. Pure.
+ * The fixed notices: short, neutral, and without content of the workspace. Pure.
  *
  * @module dsh-live-workspace/notice/reminders
  */
@@ -44,3 +44,13 @@ export const recoveredNotice: RenderedNotice = notice(
   'Workspace changes are followed completely again. Changes made meanwhile to files that this session has not used may have gone unmentioned. Carry on.',
   'watching works again',
 )
+
+/**
+ * A part of the workspace is not watched.
+ * @param parts - the directories, each quoted already; may be empty.
+ */
+export const uncoveredNotice = (fault: WatchFault, parts: readonly string[]): RenderedNotice =>
+  notice(
+    `Part of the workspace is not watched${parts.length > 0 ? ` (${parts.join(', ')})` : ''}: ${fault.reason}. Files that this session has used are still checked before each request; changes of other files there may be told late or not at all. Carry on.`,
+    `a part is not watched: ${fault.reason}`,
+  )

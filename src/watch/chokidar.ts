@@ -98,6 +98,10 @@ class ChokidarBackend implements WatchBackend {
     return this.#fence ? 'clean' : 'best-effort'
   }
 
+  refresh(): void {
+    // Every rule is asked anew at each event, and nothing is left out for want of watches.
+  }
+
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true

@@ -10,7 +10,15 @@
 /** A reason why a watcher cannot be trusted, with what a person can do about it. */
 export interface WatchFault {
   /** One of the codes below, stable for tests and logs. */
-  readonly code: 'watch-limit' | 'instance-limit' | 'access-denied' | 'root-lost' | 'overflow' | 'error'
+  readonly code:
+    | 'watch-limit'
+    | 'instance-limit'
+    | 'access-denied'
+    | 'root-lost'
+    | 'overflow'
+    | 'no-events'
+    | 'ignore-file'
+    | 'error'
   /** What happened, in a fixed sentence without a full stop: models read it. */
   readonly reason: string
   /** What the system said, for the log alone: it may hold names of files. */
@@ -31,8 +39,12 @@ export interface WatchSink {
   invalidateAll(): void
   /** The whole tree is subscribed to. */
   ready(): void
-  /** A part of the tree cannot be watched; the rest still is. */
-  uncovered(fault: WatchFault): void
+  /**
+   * A part of the tree cannot be watched; the rest still is.
+   * @param directory - absolute path; it is not watched, with everything below it. Without one it is not
+   *   known which part that is.
+   */
+  uncovered(fault: WatchFault, directory?: string): void
   /** The backend cannot be trusted any more; the registry closes and replaces it. */
   fault(fault: WatchFault): void
 }
@@ -58,6 +70,8 @@ export interface WatchBackend {
   barrier(limitMs: number, signal: AbortSignal): Promise<BarrierOutcome>
   /** Number of directories watched, as far as the backend knows. */
   readonly watchedDirectories: number
+  /** Ignore rules, or what {@link BackendOptions.first} gives, have changed. */
+  refresh(): void
   /** Release every handle and timer; no call reaches the sink afterwards. */
   close(): Promise<void>
 }
@@ -73,6 +87,13 @@ export interface BackendOptions {
   readonly debounceMs: number
   readonly polling: boolean
   readonly pollIntervalMs: number
+  /** Directories watched at the most; the rest is reported as uncovered. */
+  readonly maxDirectories: number
+  /**
+   * Absolute directories that hold used and instruction files. They and their ancestors below the root
+   * are watched before all others, and also when the cap is reached.
+   */
+  readonly first: () => readonly string[]
   /** Runs a callback outside any agent's async context; every handle is made inside it. */
   readonly detached: <T>(make: () => T) => T
 }

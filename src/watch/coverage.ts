@@ -45,3 +45,9 @@ export const nextCoverage = (state: Coverage, event: CoverageEvent): Coverage =>
  */
 export const restartDelay = (attempt: number, firstMs: number, longestMs: number): number =>
   Math.min(longestMs, firstMs * 2 ** Math.min(attempt, 30))
+
+/** A state in one word; a degraded one by its fault. */
+export const coverageWord = (
+  coverage: Coverage | undefined,
+): Exclude<Coverage['kind'], 'degraded'> | WatchFault['code'] | undefined =>
+  coverage?.kind === 'degraded' ? coverage.fault.code : coverage?.kind

@@ -19,6 +19,31 @@ export const ROOT_LOST: WatchFault = {
   remedy: 'put the directory back; watching starts again by itself',
 }
 
+/** The filesystem is of a type that does not report every change. */
+export const unreportedOn = (type: string): WatchFault => ({
+  code: 'no-events',
+  reason: 'the filesystem of the workspace does not report every change',
+  detail: `its type is ${type}`,
+  remedy:
+    'nothing has to be done: used files are checked at each request; to follow other files too set watch.backend to "polling", or take the type out of watch.silentFilesystems if only this machine writes there',
+})
+
+/** An event that must have come did not. */
+export const SILENT: WatchFault = {
+  code: 'no-events',
+  reason: 'the filesystem of the workspace does not report changes',
+  remedy:
+    'nothing has to be done: used files are checked at each request; to follow other files too set watch.backend to "polling"',
+}
+
+/** An ignore file does not count. @param detail - which one, and why. */
+export const ignoreFileFault = (detail: string): WatchFault => ({
+  code: 'ignore-file',
+  reason: 'an ignore file is not applied as a whole',
+  detail,
+  remedy: 'make it a plain, readable and smaller file, or raise watch.maxIgnoreFileBytes',
+})
+
 /** Explain a watcher's error. */
 export const faultOf = (error: unknown): WatchFault => {
   switch (codeOf(error)) {

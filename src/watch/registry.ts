@@ -8,9 +8,10 @@ import { type Coverage } from './coverage.ts'
 import type { JournalSlice } from './journal.ts'
 import type { FollowRequest } from './outside.ts'
 
-import { type RegistryOptions, RootWatch } from './root-watch.ts'
+import { type RegistryOptions, RootWatch, type WatchStatus } from './root-watch.ts'
+import type { Uncovered } from './uncovered.ts'
 
-export type { RegistryOptions } from './root-watch.ts'
+export type { RegistryOptions, WatchStatus } from './root-watch.ts'
 
 /** A reader of one root's journal. */
 export interface RootReader {
@@ -18,14 +19,25 @@ export interface RootReader {
   readonly coverage: Coverage
   /** Name and size of the watcher, for status. */
   readonly backend: { readonly name: string; readonly watchedDirectories: number } | undefined
+  /** Parts of the root that no event comes from although coverage is live. */
+  readonly uncovered: Uncovered
+  readonly status: WatchStatus
+  /** Grows whenever {@link covers} may answer otherwise than before. */
+  readonly generation: number
   /** Whether events of this path reach the journal while coverage is live. */
   covers(path: string): boolean
   /** Whether a change of a path is no news to a session that has not used it. */
   ignores(path: string, isDirectory: boolean): boolean
   /** Follow names elsewhere too; see `OutsideWatches.follow`. */
   follow(request: FollowRequest): { added: boolean; complete: boolean }
-  /** Wait for the events from before this call. Never rejects. */
-  barrier(limitMs: number, signal: AbortSignal): Promise<BarrierOutcome>
+  /** A session uses a file: its directory is watched before others. */
+  prefer(path: string): void
+  /**
+   * Wait for the events from before this call. Never rejects.
+   * @param thorough - whether parts without events are compared in any case; otherwise only if that has
+   *   not been done just before. Default true.
+   */
+  barrier(limitMs: number, signal: AbortSignal, thorough?: boolean): Promise<BarrierOutcome>
   /** Take what was invalidated since the last call. */
   read(): JournalSlice
   /** Leave; the last reader's leaving closes the watcher, and is awaited. */
@@ -56,7 +68,9 @@ export class WatchRegistry {
    */
   join(root: string, local: boolean): RootReader {
     const key = local ? root : `remote:${root}`
-    const watch = this.#roots.get(key) ?? new RootWatch(root, this.#options, local, this.#closing.get(key))
+    const watch: RootWatch =
+      this.#roots.get(key) ??
+      new RootWatch(root, this.#options, local, this.#closing.get(key), () => this.#watchedBeside(key))
     this.#roots.set(key, watch)
     const id = {}
     watch.join(id)
@@ -68,10 +82,20 @@ export class WatchRegistry {
       get backend() {
         return watch.backend
       },
+      get uncovered() {
+        return watch.uncovered
+      },
+      get status() {
+        return watch.status
+      },
+      get generation() {
+        return watch.generation
+      },
       covers: (path) => watch.covers(path),
       ignores: (path, isDirectory) => watch.ignores(path, isDirectory),
-      follow: (request) => watch.follow(request),
-      barrier: (limitMs, signal) => watch.barrier(limitMs, signal),
+      follow: (request) => watch.follow(id, request),
+      prefer: (path) => watch.prefer(id, path),
+      barrier: (limitMs, signal, thorough = true) => watch.barrier(limitMs, signal, thorough),
       read: () => watch.read(id),
       leave: async () => {
         watch.leave(id)
@@ -92,6 +116,15 @@ export class WatchRegistry {
 
   get closed(): boolean {
     return this.#closed
+  }
+
+  /** The system counts the watches of all roots together. */
+  #watchedBeside(key: string): number {
+    let watched = 0
+    for (const [other, { backend }] of this.#roots) {
+      if (other !== key) watched += backend?.watchedDirectories ?? 0
+    }
+    return watched
   }
 
   #close(key: string, watch: RootWatch): Promise<void> {

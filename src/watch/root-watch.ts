@@ -3,15 +3,25 @@
  *
  * @module dsh-live-workspace/watch/root-watch
  */
-import { statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import type { WatchConfig } from '../config.ts'
+import { Burst, suspiciousBurst } from './burst.ts'
 import type { BackendFactory, BarrierOutcome, WatchBackend, WatchFault, WatchSink } from './contract.ts'
-import { type Coverage, nextCoverage, restartDelay } from './coverage.ts'
-import { faultOf, ROOT_LOST } from './faults.ts'
+import { type Coverage, nextCoverage } from './coverage.ts'
+import { faultOf, ignoreFileFault, ROOT_LOST, SILENT } from './faults.ts'
+import { Gaps } from './gaps.ts'
+import { Ground } from './ground.ts'
 import { Journal, type JournalSlice } from './journal.ts'
+import { unlessLate } from './late.ts'
+import { directoryCap, userLimit } from './limits.ts'
 import { type FollowRequest, OutsideWatches } from './outside.ts'
+import { Preferences } from './preferences.ts'
+import type { ProbeResult, ProbeSystem } from './probe.ts'
+import { type PastFault, Recovery } from './recovery.ts'
 import { isWithin } from './root.ts'
+import type { Identity } from './root-identity.ts'
 import { Silence } from './silence.ts'
+import type { Uncovered } from './uncovered.ts'
 
 /** What the registry needs from its surroundings. */
 export interface RegistryOptions {
@@ -23,37 +33,85 @@ export interface RegistryOptions {
   readonly detached: <T>(make: () => T) => T
   /** Called once per fault, with its remedy. */
   readonly report: (root: string, fault: WatchFault) => void
+  /** Stands in for the system at the start-up probe. */
+  readonly probeSystem?: ProbeSystem
 }
 
-const isDirectory = (path: string): boolean =>
-  statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
+/** How a root is followed, for the status. */
+export interface WatchStatus {
+  /** What the start-up probe has shown; `undefined` before it. */
+  readonly probe: ProbeResult | undefined
+  /** Files compared because no event comes from them. */
+  readonly comparedFiles: number
+  /** Whether the latest comparison reached every file that is not watched. */
+  readonly comparisonComplete: boolean
+  /** Faults so far, the oldest first. */
+  readonly faults: readonly PastFault[]
+}
 
 /** One root that at least one session follows. */
 export class RootWatch {
   readonly root: string
   readonly #options: RegistryOptions
+  readonly #othersWatch: () => number
   readonly #journal: Journal
   readonly #cursors = new Map<object, number>()
+  readonly #preferences: Preferences
   readonly #outside: OutsideWatches
   readonly #silence: Silence
+  readonly #ground: Ground
+  readonly #recovery: Recovery
+  readonly #gaps: Gaps
+  readonly #burst: Burst
+  readonly #ending = new AbortController()
+  readonly #reportedIgnoreFiles = new Set<string>()
   #coverage: Coverage
   #backend: WatchBackend | undefined
   #closing: Promise<void> = Promise.resolve()
   #restart: NodeJS.Timeout | undefined
-  #attempts = 0
-  #closed = false
+  #generation = 0
+  #refreshing = false
 
-  /** @param after - the closing of an earlier watcher of this root: limits must not count two. */
-  constructor(root: string, options: RegistryOptions, local: boolean, after: Promise<void> | undefined) {
+  /**
+   * @param after - the closing of an earlier watcher of this root: limits must not count two.
+   * @param othersWatch - number of directories that other roots of the process watch.
+   */
+  constructor(
+    root: string,
+    options: RegistryOptions,
+    local: boolean,
+    after: Promise<void> | undefined,
+    othersWatch: () => number = () => 0,
+  ) {
     this.root = root
     this.#options = options
-    // Microseconds: more than there will be events, so that a later journal's numbers are higher.
-    this.#journal = new Journal(options.config.maxJournalPaths, Math.floor(performance.now() * 1_000))
+    this.#othersWatch = othersWatch
     const { config, ownPaths = [] } = options
+    // Microseconds: more than there will be events, so that a later journal's numbers are higher.
+    this.#journal = new Journal(config.maxJournalPaths, Math.floor(performance.now() * 1_000))
     this.#silence = new Silence({ ...config, root, ownPaths })
-    if (local) void this.#openSilence()
+    this.#ground = new Ground({
+      ...options,
+      root,
+      signal: this.#ending.signal,
+      probeSystem: options.probeSystem,
+    })
+    this.#preferences = new Preferences(root)
+    this.#recovery = new Recovery(config)
+    this.#gaps = new Gaps({
+      root,
+      config,
+      silent: (path, isDirectory) => this.#silence.silent(path, isDirectory),
+      onChange: (path, existed) => this.#note(path, existed),
+      onMove: () => {
+        this.#generation += 1
+      },
+      report: (fault) => options.report(root, fault),
+    })
+    this.#burst = new Burst(suspiciousBurst(), () => this.#noteAll())
     this.#outside = new OutsideWatches(options.detached, (path) => this.#note(path, undefined))
-    this.#coverage = options.config.backend === 'off' ? { kind: 'off' } : { kind: 'starting' }
+    if (local) void this.#openSilence()
+    this.#coverage = config.backend === 'off' ? { kind: 'off' } : { kind: 'starting' }
     if (!local) this.#coverage = { kind: 'remote' }
     if (this.#coverage.kind !== 'starting') return
     if (!after) this.#start()
@@ -69,6 +127,24 @@ export class RootWatch {
 
   get backend(): WatchBackend | undefined {
     return this.#backend
+  }
+
+  get uncovered(): Uncovered {
+    return this.#gaps.list
+  }
+
+  /** Grows whenever {@link covers} may answer otherwise than before. */
+  get generation(): number {
+    return this.#generation
+  }
+
+  get status(): WatchStatus {
+    return {
+      probe: this.#ground.probed,
+      comparedFiles: this.#gaps.comparedFiles,
+      comparisonComplete: this.#gaps.comparisonComplete,
+      faults: this.#recovery.history,
+    }
   }
 
   get readers(): number {
@@ -91,83 +167,168 @@ export class RootWatch {
 
   leave(reader: object): void {
     this.#cursors.delete(reader)
+    this.#preferences.leave(reader)
   }
 
   covers(path: string): boolean {
-    return isWithin(this.root, path) && !this.#silence.unwatched(path)
+    return isWithin(this.root, path) && !this.#silence.unwatched(path) && !this.#gaps.has(path)
   }
 
   ignores(path: string, isDirectory: boolean): boolean {
     return this.#silence.silent(path, isDirectory)
   }
 
-  follow(request: FollowRequest): { added: boolean; complete: boolean } {
+  follow(reader: object, request: FollowRequest): { added: boolean; complete: boolean } {
+    this.#preferDirectories(reader, [...request.directories, ...request.files.map((file) => dirname(file))])
     return this.#outside.follow(request, (path) => this.covers(path))
   }
 
-  async barrier(limitMs: number, signal: AbortSignal): Promise<BarrierOutcome> {
-    return (await this.#backend?.barrier(limitMs, signal)) ?? 'unclean'
+  /** A session uses a file: its directory is watched before others. */
+  prefer(reader: object, path: string): void {
+    this.#preferDirectories(reader, [dirname(path)])
+  }
+
+  async barrier(limitMs: number, signal: AbortSignal, thorough: boolean): Promise<BarrierOutcome> {
+    const backend = this.#backend
+    if (!backend) return 'unclean'
+    const startedAt = Date.now()
+    const comparing = this.#gaps.compare(limitMs, signal, thorough)
+    const identity = this.#ground.check()
+    const outcome = await backend.barrier(limitMs, signal)
+    const found: Identity =
+      typeof identity === 'string' ? identity : await unlessLate(identity, limitMs, signal, 'unknown')
+    await comparing
+    if (this.#backend !== backend) return 'unclean'
+    if (found === 'other') {
+      this.#fail(ROOT_LOST)
+      return 'unclean'
+    }
+    this.#reportIgnoreFiles()
+    if (outcome === 'clean') this.#gaps.looked(startedAt)
+    return found === 'same' ? outcome : 'unclean'
   }
 
   async close(): Promise<void> {
-    this.#closed = true
+    this.#ending.abort()
     clearTimeout(this.#restart)
     this.#outside.close()
     this.#stop()
-    await this.#closing
+    await Promise.all([this.#closing, this.#gaps.close()])
+  }
+
+  get #closed(): boolean {
+    return this.#ending.signal.aborted
   }
 
   #note(path: string, existed: boolean | undefined): void {
-    this.#silence.noticed(path)
+    if (this.#closed) return
+    if (this.#silence.noticed(path)) this.#rulesChanged()
     this.#journal.note(path, existed, performance.now())
   }
 
   #noteAll(): void {
     this.#silence.forget()
+    this.#rulesChanged()
     this.#journal.noteAll()
   }
 
   /** Rules of git are read beside the first scan. */
   async #openSilence(): Promise<void> {
     await this.#silence.open()
-    if (!this.#closed) this.follow({ directories: [], names: [], files: this.#silence.sources })
+    if (this.#closed) return
+    this.#rulesChanged()
+    this.#outside.follow({ directories: [], names: [], files: this.#silence.sources }, (path) =>
+      this.covers(path),
+    )
+  }
+
+  #rulesChanged(): void {
+    this.#generation += 1
+    this.#refresh()
+  }
+
+  #preferDirectories(reader: object, directories: readonly string[]): void {
+    const news = this.#preferences.add(reader, directories)
+    // What is watched already needs no place before others.
+    if (news.some((directory) => this.#coverage.kind === 'starting' || this.#gaps.has(directory))) {
+      this.#refresh()
+    }
+  }
+
+  /** Several changes in a row are one to the backend. */
+  #refresh(): void {
+    if (this.#refreshing) return
+    this.#refreshing = true
+    queueMicrotask(() => {
+      this.#refreshing = false
+      this.#backend?.refresh()
+    })
+  }
+
+  #reportIgnoreFiles(): void {
+    const { refused } = this.#silence
+    if (refused.size === 0) return
+    for (const [path, why] of refused) {
+      if (this.#reportedIgnoreFiles.has(path)) continue
+      this.#reportedIgnoreFiles.add(path)
+      this.#options.report(this.root, ignoreFileFault(`${path}: ${why}`))
+    }
   }
 
   #start(): void {
-    const { config, detached } = this.#options
     this.#coverage = nextCoverage(this.#coverage, { kind: 'started' })
+    const fault = this.#ground.enter()
+    if (fault) this.#fail(fault)
+    // A tree that reported nothing is not scanned again before it reports something.
+    else if (this.#ground.probed?.kind === 'silent') void this.#startIfHeard()
+    else this.#startBackend()
+  }
+
+  async #startIfHeard(): Promise<void> {
+    const { kind } = await this.#ground.probe()
+    if (this.#closed) return
+    if (kind === 'silent') this.#fail(SILENT)
+    else this.#startBackend()
+  }
+
+  #startBackend(): void {
+    const { config, detached } = this.#options
+    this.#gaps.clear()
     // A sink of its own for each backend: a closed one must not speak for its successor.
     let current: WatchBackend | undefined
     let failed = false
     const mine = () => !this.#closed && (current === undefined || current === this.#backend)
+    const fault = (reason: WatchFault) => {
+      if (!mine() || failed) return
+      failed = true
+      this.#fail(reason)
+    }
+    const settle = (result: ProbeResult) => {
+      if (!mine() || failed) return
+      if (result.kind === 'silent') fault(SILENT)
+      else this.#becomeLive()
+    }
     const sink: WatchSink = {
       invalidate: (path, existed) => {
-        if (mine()) this.#note(path, existed)
+        if (!mine()) return
+        this.#note(path, existed)
+        this.#burst.count()
       },
       invalidateAll: () => {
         if (mine()) this.#noteAll()
       },
       ready: () => {
-        if (!mine()) return
-        // What happened while nobody listened is found by looking at everything again.
-        if (this.#coverage.kind === 'degraded') this.#noteAll()
-        this.#attempts = 0
-        this.#coverage = nextCoverage(this.#coverage, { kind: 'ready' })
-      },
-      uncovered: (fault) => {
-        if (mine()) this.#options.report(this.root, fault)
-      },
-      fault: (fault) => {
         if (!mine() || failed) return
-        failed = true
-        this.#fail(fault)
+        const result = this.#ground.probe()
+        if (result instanceof Promise) void result.then(settle)
+        else settle(result)
       },
+      uncovered: (reason, directory) => {
+        if (mine()) this.#gaps.add(reason, directory, this.#coverage.kind === 'live')
+      },
+      fault,
     }
     try {
-      if (!isDirectory(this.root)) {
-        this.#fail(ROOT_LOST)
-        return
-      }
       current = detached(() =>
         this.#options.backend({
           root: this.root,
@@ -176,6 +337,8 @@ export class RootWatch {
           debounceMs: config.debounceMs,
           polling: config.backend === 'polling',
           pollIntervalMs: config.pollIntervalMs,
+          maxDirectories: this.#share(),
+          first: () => this.#preferences.all,
           detached,
         }),
       )
@@ -185,6 +348,21 @@ export class RootWatch {
     } catch (error) {
       this.#fail(faultOf(error))
     }
+  }
+
+  #share(): number {
+    const { maxWatchedDirectories, watchLimitPercent } = this.#options.config
+    return Math.max(
+      1,
+      directoryCap(maxWatchedDirectories, watchLimitPercent, userLimit()) - this.#othersWatch(),
+    )
+  }
+
+  #becomeLive(): void {
+    // What happened while nobody listened is found by looking at everything again.
+    if (this.#coverage.kind === 'degraded') this.#noteAll()
+    this.#recovery.succeeded(performance.now())
+    this.#coverage = nextCoverage(this.#coverage, { kind: 'ready' })
   }
 
   #startAfterClosing(): void {
@@ -208,13 +386,8 @@ export class RootWatch {
     if (!told) this.#options.report(this.root, fault)
     this.#stop()
     clearTimeout(this.#restart)
-    const { restartDelayMs, maxRestartDelayMs } = this.#options.config
-    const delay = restartDelay(this.#attempts++, restartDelayMs, maxRestartDelayMs)
-    this.#restart = this.#options.detached(() =>
-      setTimeout(() => {
-        this.#startAfterClosing()
-      }, delay),
-    )
+    const delay = this.#recovery.failed(fault, performance.now())
+    this.#restart = this.#options.detached(() => setTimeout(() => this.#startAfterClosing(), delay))
     this.#restart.unref()
   }
 }

@@ -55,9 +55,19 @@ export class Silence {
     return this.#git?.sources() ?? []
   }
 
-  /** Something changed at this path, which may be a rule. */
-  noticed(path: string): void {
-    if (this.#git?.invalidate(path) === true || basename(path) === '.git') this.#foreign.clear()
+  /** Ignore files that are not applied, with the reason. */
+  get refused(): ReadonlyMap<string, string> {
+    return this.#git?.refused() ?? new Map<string, string>()
+  }
+
+  /**
+   * Something changed at this path, which may be a rule.
+   * @returns whether rules changed with it.
+   */
+  noticed(path: string): boolean {
+    const changed = this.#git?.invalidate(path) === true || basename(path) === '.git'
+    if (changed) this.#foreign.clear()
+    return changed
   }
 
   /** Events were missed: every rule is read again. */

@@ -27,6 +27,8 @@ export interface BenchExtra {
   readonly cwd?: string
   readonly plugin?: Plugin
   readonly settings?: unknown
+  /** Begin at once instead of waiting for the first scan. */
+  readonly atOnce?: boolean
 }
 
 export class BenchHost {
@@ -52,7 +54,7 @@ export class BenchHost {
   async #compose(
     root: string,
     mode: Mode | undefined,
-    { cwd = root, plugin, settings }: BenchExtra,
+    { cwd = root, plugin, settings, atOnce = false }: BenchExtra,
   ): Promise<void> {
     const ctx = this.#ctx
     await this.#use(AgentRegistry)
@@ -72,7 +74,7 @@ export class BenchHost {
         this.#arrived.resolve(request)
       }),
     )
-    if (mode) await this.#mount(root, mode)
+    if (mode) await this.#mount(root, mode, atOnce)
     if (plugin) await this.#use(plugin, settings)
     // Prepended last, so that everything else happens within its `next()`.
     ctx.on(
@@ -98,7 +100,7 @@ export class BenchHost {
   }
 
   /** What the bundle's own `apply` does, with the end of the wait chosen. */
-  async #mount(root: string, mode: Mode): Promise<void> {
+  async #mount(root: string, mode: Mode, atOnce: boolean): Promise<void> {
     const faults: string[] = []
     const apply = (ctx: Context): void => {
       const registry = new WatchRegistry({
@@ -114,6 +116,7 @@ export class BenchHost {
       host.start()
     }
     await this.#use({ name: 'bench-live-workspace', inject: ['agents'], apply })
+    if (atOnce) return
     await waitFor(() => this.#live(), {
       timeoutMs: LIMIT_MS,
       describe: () => `the watcher of ${root}: ${faults.join('; ')}`,
@@ -147,10 +150,17 @@ export class BenchHost {
     return this.#step(() => this.#arrivals.at(-1)?.reply({ calls }))
   }
 
-  /** The model says something, and the turn ends. */
+  /** The model says something, and again where a change keeps the turn going, until it ends. */
   async end(): Promise<void> {
-    this.#arrivals.at(-1)?.reply({ text: 'Done.' })
-    await within(this.#running.whenIdle(), { timeoutMs: LIMIT_MS, describe: 'the end of a turn' })
+    const idle = () => this.#running.whenIdle().then(() => false)
+    for (let goesOn = true; goesOn;) {
+      this.#arrived = Promise.withResolvers()
+      this.#arrivals.at(-1)?.reply({ text: 'Done.' })
+      goesOn = await within(Promise.race([this.#arrived.promise.then(() => true), idle()]), {
+        timeoutMs: LIMIT_MS,
+        describe: 'the end of a turn',
+      })
+    }
   }
 
   async dispose(): Promise<void> {

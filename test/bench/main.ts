@@ -1,7 +1,9 @@
 /**
- * Measures the watcher and the boundary: `node --expose-gc test/bench/main.ts [--quick]`.
+ * Measures the watcher and the boundary: `node --expose-gc test/bench/main.ts [--quick] [--only scale]
+ * [--output file] [--against file]`.
  *
- * Prints tables and writes all figures to `bench-results/latest.json`. Ends with exit code 1 when the
+ * Prints tables and writes all figures to `bench-results/latest.json`, or to the output file. Warns of
+ * figures that are clearly worse than those of the earlier file, by default the last one written. Ends with exit code 1 when the
  * exact barrier missed a change without saying so; times depend on the machine and only get a verdict.
  */
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
@@ -16,14 +18,25 @@ import { watchOthers } from './machine.ts'
 import { reportMessages } from './messages.ts'
 import type { Spread } from './numbers.ts'
 import { REST_MS, runQuiet } from './quiet.ts'
+import { type Figures, savedFigures, worseThan } from './saved.ts'
+import { measureBoundaries, measureEvents, measureFirstRequests, printScale } from './scale.ts'
+import { measureStarts, printStarts } from './starts.ts'
 import { judgeQuiet, printBlocks, printCheckouts, printQuiet, targets } from './report.ts'
 import { Somebody } from './somebody.ts'
 import { growTree, shuffled } from './tree.ts'
 import { type Block, runTrials } from './trials.ts'
 import { config, modes } from './watching.ts'
 
-const { values: given } = parseArgs({ options: { quick: { type: 'boolean', default: false } } })
+const { values: given } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    only: { type: 'string' },
+    output: { type: 'string' },
+    against: { type: 'string' },
+  },
+})
 const { quick } = given
+if (given.only !== undefined && given.only !== 'scale') throw new Error('--only knows "scale"')
 
 const TREE_FILES = 10_000
 const USED_FILES = 200
@@ -33,15 +46,19 @@ const amounts = quick
       trials: { trials: { cookie: 100, debounce: 20 }, limitMs: { cookie: 10_000, debounce: 8_000 } },
       quiet: { turns: { cookie: 20, debounce: 4, bare: 20 }, limitMs: 8_000 },
       checkouts: { runs: 2, limitMs: 5_000 },
+      starts: { sizes: [1_000, 5_000], ignored: 3_000, runs: 1, restMs: 300 },
+      scale: { events: 20_000, used: 100, turns: 5, busySteps: 10, pairs: 1 },
     }
   : {
       trials: { trials: { cookie: 2_000, debounce: 200 }, limitMs: { cookie: 130_000, debounce: 70_000 } },
       quiet: { turns: { cookie: 150, debounce: 15, bare: 150 }, limitMs: 40_000 },
       checkouts: { runs: 8, limitMs: 25_000 },
+      starts: { sizes: [1_000, 10_000, 100_000], ignored: 30_000, runs: 3, restMs: 3_000 },
+      scale: { events: 100_000, used: 500, turns: 50, busySteps: 200, pairs: 7 },
     }
 
 const checkout = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
-const resultFile = join(checkout, 'bench-results', 'latest.json')
+const resultFile = given.output ?? join(checkout, 'bench-results', 'latest.json')
 const startedAt = performance.now()
 const faults: string[] = []
 
@@ -110,19 +127,8 @@ const silentMisses = (blocks: readonly Block[], runs: readonly CheckoutRun[]): n
     .filter(({ mode, outcome }) => mode === 'cookie' && outcome === 'clean')
     .reduce((sum, { missed }) => sum + missed, 0)
 
-const measure = async (scratch: string): Promise<boolean> => {
-  const load = () => loadavg().map((value) => Number(value.toFixed(2)))
-  const machine = {
-    node: process.version,
-    platform: `${process.platform} ${process.arch}`,
-    cpus: cpus().length,
-    model: cpus()[0]?.model ?? '',
-    loadBefore: load(),
-  }
-  console.log(
-    `${quick ? 'Quick run' : 'Full run'} on Node ${machine.node}, ${machine.platform}, ${machine.cpus} cores ` +
-      `(load before: ${machine.loadBefore.join(' ')}), ${TREE_FILES} files in ${scratch}`,
-  )
+/** Parts 1 to 5: what is missed, and what quiet steps cost, in a tree of middling size. */
+const measureSignal = async (scratch: string) => {
   const root = join(scratch, 'tree')
   const files = growTree(root, TREE_FILES)
   const order = shuffled(files)
@@ -154,7 +160,91 @@ const measure = async (scratch: string): Promise<boolean> => {
   )
   console.log('\n5. Sizes of messages.\n')
   const messages = reportMessages()
-  const silent = silentMisses(trials.blocks, checkouts.runs)
+  return { trials, quiet, checkouts, instructions, messages }
+}
+
+/** Parts 6 and 7: large trees, many sessions. */
+const measureScale = async (scratch: string) => {
+  const { sizes, ignored, runs, restMs } = amounts.starts
+  const trees = sizes.map((files) => {
+    const root = join(scratch, `scale${files}`)
+    const grown = growTree(root, files)
+    growTree(join(root, 'node_modules'), ignored)
+    return { root, files, used: shuffled(grown).slice(0, amounts.scale.used) }
+  })
+  const starts = await part(
+    `6. Beginning to watch, each in a fresh process, medians of ${runs}; beside it ${ignored} ignored files.`,
+    async () => {
+      const rows = await measureStarts({ trees, runs, restMs })
+      printStarts(rows)
+      return { rows }
+    },
+  )
+  const largest = trees.at(-1)
+  if (!largest) throw new Error('no tree')
+  const scale = await part(
+    `7. ${largest.files} files, ${largest.used.length} of them used; the first request of ${amounts.scale.pairs} interleaved pairs.`,
+    async () => {
+      const figures = {
+        eventUs: await measureEvents(scratch, amounts.scale.events),
+        firstRequests: await measureFirstRequests(largest.root, amounts.scale.pairs),
+        boundaries: await measureBoundaries({ ...amounts.scale, root: largest.root, used: largest.used }),
+      }
+      printScale(figures)
+      return figures
+    },
+  )
+  return { starts, scale }
+}
+
+/** What is compared with the next run. */
+const figuresOf = ({ starts, scale }: Awaited<ReturnType<typeof measureScale>>): Figures => ({
+  ...Object.fromEntries(
+    starts.rows
+      .filter(({ subject }) => subject !== 'nothing' && subject !== 'plain')
+      .flatMap(({ subject, files, readyMs, rssMb, watches, loopMs, idlePercent }) =>
+        Object.entries({ readyMs, rssMb, watches, loopMs, idlePercent }).map(([name, value]) => [
+          `start ${subject} ${files} ${name}`,
+          value,
+        ]),
+      ),
+  ),
+  ...Object.fromEntries(
+    Object.entries(scale.eventUs).map(([sessions, cost]) => [`event ${sessions} sessions us`, cost]),
+  ),
+  ...Object.fromEntries(
+    Object.entries(scale.boundaries).flatMap(([mode, { insideMs, fullMs, busyMs }]) => [
+      [`boundary ${mode} inside p50`, insideMs.p50],
+      [`boundary ${mode} full p50`, fullMs.p50],
+      [`boundary ${mode} busy p95`, busyMs.p95],
+    ]),
+  ),
+  ...Object.fromEntries(
+    Object.entries(scale.firstRequests).map(([subject, { requestMs }]) => [
+      `first request ${subject} ms`,
+      requestMs,
+    ]),
+  ),
+})
+
+const measure = async (scratch: string): Promise<boolean> => {
+  const load = () => loadavg().map((value) => Number(value.toFixed(2)))
+  const machine = {
+    node: process.version,
+    platform: `${process.platform} ${process.arch}`,
+    cpus: cpus().length,
+    model: cpus()[0]?.model ?? '',
+    loadBefore: load(),
+  }
+  console.log(
+    `${quick ? 'Quick run' : 'Full run'} on Node ${machine.node}, ${machine.platform}, ${machine.cpus} cores ` +
+      `(load before: ${machine.loadBefore.join(' ')}), in ${scratch}`,
+  )
+  const signal = given.only === undefined ? await measureSignal(scratch) : undefined
+  const large = await measureScale(scratch)
+  const figures = figuresOf(large)
+  const worse = worseThan(savedFigures(given.against ?? resultFile), figures)
+  const silent = signal ? silentMisses(signal.trials.blocks, signal.checkouts.runs) : 0
   const result = {
     at: new Date().toISOString(),
     quick,
@@ -162,14 +252,13 @@ const measure = async (scratch: string): Promise<boolean> => {
     machine: { ...machine, loadAfter: load() },
     silentMisses: silent,
     faults,
-    trials,
-    quiet,
-    checkouts,
-    instructions,
-    messages,
+    figures,
+    ...large,
+    ...signal,
   }
   mkdirSync(dirname(resultFile), { recursive: true })
   writeFileSync(resultFile, `${JSON.stringify(result, null, 2)}\n`)
+  for (const line of worse) console.log(`\n  Worse than before: ${line}`)
   for (const fault of faults) console.log(`\n  The watcher reported: ${fault}`)
   console.log(
     `\nThe exact barrier ${silent === 0 ? 'missed nothing in silence' : `MISSED ${silent} CHANGES IN SILENCE`}; ` +

@@ -16,6 +16,10 @@ export const spreadOf = (times: readonly number[]): Spread => {
   return { count: sorted.length, p50: at(0.5), p95: at(0.95), p99: at(0.99), max: at(1) }
 }
 
+/** The middle one; of an even number the lower of the two. */
+export const median = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? Number.NaN
+
 /** Three digits that count. */
 export const shown = (value: number): string => {
   if (!Number.isFinite(value)) return '-'

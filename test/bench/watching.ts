@@ -27,8 +27,12 @@ export interface Watching {
   close(): Promise<void>
 }
 
-/** Start watching and wait until all of the root is watched. */
-export const watchTree = async (root: string, mode: Mode): Promise<Watching> => {
+/** Start watching and wait until all of the root is watched. @param limitMs - longest wait in ms. */
+export const watchTree = async (
+  root: string,
+  mode: Mode,
+  limitMs: number = READY_LIMIT_MS,
+): Promise<Watching> => {
   const faults: string[] = []
   const registry = new WatchRegistry({
     config: config.watch,
@@ -39,7 +43,7 @@ export const watchTree = async (root: string, mode: Mode): Promise<Watching> => 
   const startedAt = performance.now()
   const reader = registry.join(root, true)
   await waitFor(() => reader.coverage.kind === 'live', {
-    timeoutMs: READY_LIMIT_MS,
+    timeoutMs: limitMs,
     describe: () => `watching ${root}: ${reader.coverage.kind} ${faults.join('; ')}`,
   })
   const readyMs = Math.round(performance.now() - startedAt)

@@ -54,6 +54,8 @@ export interface HarnessOptions {
   readonly git?: boolean
   readonly compaction?: boolean
   readonly persistence?: boolean
+  /** The filesystem service shows another machine's files. */
+  readonly remote?: boolean
 }
 
 export interface AgentSetup {
@@ -274,13 +276,19 @@ export class Harness {
     return harness
   }
 
-  async #compose({ config = {}, compaction = false, persistence = false }: HarnessOptions): Promise<void> {
+  async #compose({
+    config = {},
+    compaction = false,
+    persistence = false,
+    remote = false,
+  }: HarnessOptions): Promise<void> {
     const { ctx } = this
     await this.use(AgentRegistry)
     await this.use(SessionStore)
     await this.use(LlmRuntime)
     await this.use(SystemPrompt)
     await this.use(ToolRuntime)
+    this.probe.remote = remote
     await this.use(probedFileSystem(this.probe), { cwd: this.workspace })
     await this.use(observationPolicy)
     await this.use(toolFs)

@@ -1,4 +1,4 @@
-import type { FsInfo, FsTarget } from '@deepseek-ai/dsh-fs'
+import { type FsInfo, type FsTarget, FsVersion } from '@deepseek-ai/dsh-fs'
 import { LocalFileSystem } from '@deepseek-ai/dsh-fs-local'
 import { gate, type Gate } from './wait.ts'
 
@@ -10,6 +10,9 @@ export class FsProbe {
   readonly #faults = new Map<string, Fault>()
   readonly #stats = new Map<string, number>()
   #hanging = 0
+  #resolves = 0
+  /** The files seem to be elsewhere: versions say nothing of this machine's disk. */
+  remote = false
 
   /** Every `stat` of this real path fails until {@link heal}. */
   failStat(path: string, message = 'the disk is on fire'): void {
@@ -38,7 +41,18 @@ export class FsProbe {
 
   /** How often any path was asked for. */
   get stats(): number {
-    return [...this.#stats.values()].reduce((sum, count) => sum + count, 0)
+    let sum = 0
+    for (const count of this.#stats.values()) sum += count
+    return sum
+  }
+
+  /** How often any path was resolved. */
+  get resolves(): number {
+    return this.#resolves
+  }
+
+  resolved(): void {
+    this.#resolves += 1
   }
 
   /** Calls that hang at this moment. */
@@ -62,6 +76,13 @@ export const probedFileSystem = (probe: FsProbe) =>
   class ProbedFileSystem extends LocalFileSystem {
     override async stat(target: FsTarget, signal?: AbortSignal): Promise<FsInfo | undefined> {
       await probe.beforeStat(this.processPath(target))
-      return super.stat(target, signal)
+      const info = await super.stat(target, signal)
+      if (!info || !probe.remote) return info
+      return { ...info, version: FsVersion(`elsewhere ${String(info.version).replaceAll(':', ' ')}`) }
+    }
+
+    override async resolve(...args: Parameters<LocalFileSystem['resolve']>): Promise<FsTarget> {
+      probe.resolved()
+      return super.resolve(...args)
     }
   }

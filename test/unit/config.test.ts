@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { checkConfig, Config, ConfigError } from '../../src/config.ts'
+import { SILENT_FILESYSTEMS } from '../../src/watch/mounts.ts'
 
 type Settings = Readonly<Record<string, unknown>>
 
@@ -23,12 +24,24 @@ const numberKeys: readonly NumberKey[] = [
   { room: 'watch', key: 'gitTimeoutMs', min: 1, max: 60_000 },
   { room: 'watch', key: 'sweepBudget', min: 0, max: 1_000_000 },
   { room: 'watch', key: 'maxJournalPaths', min: 1, max: 10_000_000 },
+  { room: 'watch', key: 'maxWatchedDirectories', min: 1, max: 10_000_000 },
+  { room: 'watch', key: 'watchLimitPercent', min: 1, max: 100 },
+  { room: 'watch', key: 'maxUncoveredParts', min: 1, max: 1_000_000 },
+  { room: 'watch', key: 'maxComparedFiles', min: 0, max: 10_000_000 },
+  { room: 'watch', key: 'compareWaitMs', min: 0, max: 60_000 },
+  { room: 'watch', key: 'scanSliceMs', min: 1, max: 1_000 },
+  { room: 'watch', key: 'probeTimeoutMs', min: 1, max: 600_000 },
+  { room: 'watch', key: 'restartJitterPercent', min: 0, max: 100 },
+  { room: 'watch', key: 'maxRestarts', min: 1, max: 100_000 },
+  { room: 'watch', key: 'restartWindowMs', min: 1, max: 604_800_000 },
+  { room: 'watch', key: 'maxFaultHistory', min: 1, max: 10_000 },
   { room: 'watch', key: 'restartDelayMs', min: 1, max: 3_600_000, beside: { maxRestartDelayMs: 3_600_000 } },
   { room: 'watch', key: 'maxRestartDelayMs', min: 1, max: 86_400_000, beside: { restartDelayMs: 1 } },
   { room: 'notice', key: 'maxNoticePaths', min: 1, max: 10_000 },
   { room: 'notice', key: 'maxNoticeBytes', min: 512, max: 1_048_576 },
   { room: 'notice', key: 'maxPathBytes', min: 32, max: 65_536 },
   { room: 'notice', key: 'statConcurrency', min: 1, max: 1_024 },
+  { room: 'notice', key: 'maxHangingChecks', min: 1, max: 1_024 },
   { room: 'notice', key: 'maxSteersPerTurn', min: 0, max: 100 },
   { room: 'notice', key: 'maxOwnCommandPaths', min: 0, max: 10_000 },
   { room: 'notice', key: 'maxOtherPaths', min: 0, max: 10_000 },
@@ -53,6 +66,7 @@ const switchKeys = [
   { room: 'watch', key: 'usePolling' },
   { room: 'notice', key: 'verifyAtTurnStop' },
   { room: 'watch', key: 'respectGitignore' },
+  { room: 'watch', key: 'probeEvents' },
   { room: 'instructions', key: 'loadIgnoredDirectories' },
   { room: 'notice', key: 'showHunks' },
 ] as const
@@ -64,6 +78,7 @@ const listKeys = [
   { room: 'instructions', key: 'localInstructionFileCandidates' },
   { room: 'watch', key: 'ignoredDirectories' },
   { room: 'watch', key: 'rootMarkers' },
+  { room: 'watch', key: 'silentFilesystems' },
   { room: 'notice', key: 'secretFiles' },
 ] as const
 
@@ -84,8 +99,21 @@ const defaults = {
     rootMarkers: ['.git'],
     sweepBudget: 32,
     maxJournalPaths: 50_000,
+    maxWatchedDirectories: 100_000,
+    watchLimitPercent: 60,
+    maxUncoveredParts: 1_000,
+    maxComparedFiles: 100_000,
+    compareWaitMs: 100,
+    scanSliceMs: 8,
+    silentFilesystems: SILENT_FILESYSTEMS,
+    probeEvents: true,
+    probeTimeoutMs: 2_000,
     restartDelayMs: 1_000,
     maxRestartDelayMs: 60_000,
+    restartJitterPercent: 20,
+    maxRestarts: 30,
+    restartWindowMs: 3_600_000,
+    maxFaultHistory: 20,
   },
   notice: {
     maxNoticePaths: 50,
@@ -107,6 +135,7 @@ const defaults = {
     maxOtherPaths: 20,
     maxMoveReads: 50,
     statConcurrency: 16,
+    maxHangingChecks: 2,
     verifyAtTurnStop: true,
     turnStopScope: 'workspace',
     maxSteersPerTurn: 3,

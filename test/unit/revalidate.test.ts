@@ -110,7 +110,7 @@ describe('Revalidator', () => {
   it.each(['file', 'directory', 'other'] as const)('says what a present %s is', async (type) => {
     const service = new FakeService()
     service.answer = () => Promise.resolve({ version: FsVersion('v7'), type })
-    const answer = await new Revalidator(whole(service), 4).ask(about('/a'), boundary().deadline)
+    const answer = await new Revalidator(whole(service), 4, 2).ask(about('/a'), boundary().deadline)
     expect(answer).toEqual({
       kind: 'known',
       target: targetOf('/a'),
@@ -122,14 +122,14 @@ describe('Revalidator', () => {
   it('says that a target is absent', async () => {
     const service = new FakeService()
     service.answer = () => Promise.resolve(undefined)
-    const answer = await new Revalidator(whole(service), 4).ask(about('/a'), boundary().deadline)
+    const answer = await new Revalidator(whole(service), 4, 2).ask(about('/a'), boundary().deadline)
     expect(answer).toEqual({ kind: 'known', target: targetOf('/a'), now: { kind: 'absent' } })
   })
 
   it('resolves a path first, and names the target it found', async () => {
     const service = new FakeService()
     service.find = () => Promise.resolve(targetOf('/real'))
-    const answer = await new Revalidator(whole(service), 4).ask({ path: '/link' }, boundary().deadline)
+    const answer = await new Revalidator(whole(service), 4, 2).ask({ path: '/link' }, boundary().deadline)
     expect(answer).toMatchObject({ kind: 'known', target: targetOf('/real') })
     expect([service.resolved, service.asked]).toEqual([['/link'], ['/real']])
   })
@@ -141,7 +141,7 @@ describe('Revalidator', () => {
   ])('says "failed" when the service throws %s', async (_what, thrown, reason) => {
     const service = new FakeService()
     service.answer = () => Promise.reject(thrown)
-    const revalidator = new Revalidator(whole(service), 4)
+    const revalidator = new Revalidator(whole(service), 4, 2)
     expect(await revalidator.ask(about('/a'), boundary().deadline)).toEqual({
       kind: 'failed',
       target: targetOf('/a'),
@@ -160,13 +160,13 @@ describe('Revalidator', () => {
     service.answer = () => {
       throw new Error('at once')
     }
-    const answer = await new Revalidator(whole(service), 4).ask(about('/a'), boundary().deadline)
+    const answer = await new Revalidator(whole(service), 4, 2).ask(about('/a'), boundary().deadline)
     expect(answer).toMatchObject({ kind: 'failed', reason: 'at once' })
   })
 
   it('asks again after a failure', async () => {
     const service = new FakeService()
-    const revalidator = new Revalidator(whole(service), 1)
+    const revalidator = new Revalidator(whole(service), 1, 2)
     service.answer = () => Promise.reject(new Error('down'))
     await revalidator.ask(about('/a'), boundary().deadline)
     service.answer = () => Promise.resolve(fileAt('v2'))
@@ -175,7 +175,7 @@ describe('Revalidator', () => {
 
   it('asks anew for each question: an answer under way may be older than the boundary', async () => {
     const service = new FakeService()
-    const revalidator = new Revalidator(whole(service), 4)
+    const revalidator = new Revalidator(whole(service), 4, 2)
     const { deadline } = boundary()
     const versions = ['v1', 'v2']
     service.answer = () => Promise.resolve(fileAt(versions.shift() ?? 'none'))
@@ -193,7 +193,7 @@ describe('Revalidator', () => {
     const service = new FakeService()
     const { deadline, end } = boundary()
     end()
-    const revalidator = new Revalidator(whole(service), 4)
+    const revalidator = new Revalidator(whole(service), 4, 2)
     expect(await revalidator.ask(about('/a'), deadline)).toEqual({ kind: 'late', target: targetOf('/a') })
     expect(await revalidator.ask({ path: '/b' }, deadline)).toEqual({ kind: 'late', target: undefined })
     expect([service.asked, service.resolved]).toEqual([[], []])
@@ -202,7 +202,7 @@ describe('Revalidator', () => {
   it('waits no longer than its boundary for a service that hangs', async () => {
     const service = new HeldService()
     const { deadline, end } = boundary()
-    const asking = new Revalidator(whole(service), 4).ask(about('/a'), deadline)
+    const asking = new Revalidator(whole(service), 4, 2).ask(about('/a'), deadline)
     await vi.waitFor(() => expect(service.held).toEqual(['/a']))
     end()
     expect(await asking).toEqual({ kind: 'late', target: targetOf('/a') })
@@ -211,7 +211,7 @@ describe('Revalidator', () => {
   it('waits no longer for a path that hangs while it is resolved', async () => {
     const service = new FakeService()
     service.find = () => new Promise(() => undefined)
-    const revalidator = new Revalidator(whole(service), 4)
+    const revalidator = new Revalidator(whole(service), 4, 2)
     const { deadline, end } = boundary()
     const asking = revalidator.ask({ path: '/a' }, deadline)
     await vi.waitFor(() => expect(service.resolved).toEqual(['/a']))
@@ -223,7 +223,7 @@ describe('Revalidator', () => {
 
   it('does not ask for a target again while an older question hangs, and does so afterwards', async () => {
     const service = new HeldService()
-    const revalidator = new Revalidator(whole(service), 4)
+    const revalidator = new Revalidator(whole(service), 4, 2)
     const first = boundary()
     const late = revalidator.ask(about('/a'), first.deadline)
     await vi.waitFor(() => expect(service.held).toEqual(['/a']))
@@ -243,7 +243,7 @@ describe('Revalidator', () => {
 
   it('never starts a question whose boundary is over, and forgets that it was put', async () => {
     const service = new HeldService()
-    const revalidator = new Revalidator(whole(service), 1)
+    const revalidator = new Revalidator(whole(service), 1, 2)
     const first = boundary()
     const answers = [
       revalidator.ask(about('/a'), first.deadline),
@@ -265,7 +265,7 @@ describe('Revalidator', () => {
 
   it('asks for nothing more of a service that lets two questions hang', async () => {
     const service = new HeldService()
-    const revalidator = new Revalidator(whole(service), 8)
+    const revalidator = new Revalidator(whole(service), 8, 2)
     const first = boundary()
     const late = ['/a', '/b'].map((path) => revalidator.ask(about(path), first.deadline))
     await vi.waitFor(() => expect(service.held).toEqual(['/a', '/b']))
@@ -281,7 +281,7 @@ describe('Revalidator', () => {
 
   it.each([1, 3, 16])('has at most %d questions under way, and that many', async (concurrency) => {
     const service = new HeldService()
-    const revalidator = new Revalidator(whole(service), concurrency)
+    const revalidator = new Revalidator(whole(service), concurrency, 2)
     const { deadline } = boundary()
     const paths = Array.from({ length: 40 }, (_, index) => `/${index}`)
     const answers = Promise.all(paths.map((path) => revalidator.ask(about(path), deadline)))

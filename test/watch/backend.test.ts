@@ -105,6 +105,8 @@ const start = (root: string, { kind, options = {} }: StartOptions = {}): Started
     debounceMs: 50,
     polling: false,
     pollIntervalMs: 20,
+    maxDirectories: Infinity,
+    first: () => [],
     detached: (make) => make(),
     ...options,
   }
@@ -794,6 +796,8 @@ describe('the barrier where events have no order', () => {
       debounceMs: 1,
       polling,
       pollIntervalMs: 1,
+      maxDirectories: 1,
+      first: () => [],
       detached: (make) => make(),
     })
     expect(defaultBarrierKind(options(true))).toBe('debounce')

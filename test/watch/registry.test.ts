@@ -17,6 +17,7 @@ class FakeBackend implements WatchBackend {
   readonly watchedDirectories = 7
   readonly options: BackendOptions
   closings = 0
+  refreshes = 0
   outcome: BarrierOutcome = 'clean'
   readonly #closed = Promise.withResolvers<void>()
 
@@ -30,6 +31,10 @@ class FakeBackend implements WatchBackend {
 
   barrier(): Promise<BarrierOutcome> {
     return Promise.resolve(this.outcome)
+  }
+
+  refresh(): void {
+    this.refreshes += 1
   }
 
   close(): Promise<void> {
@@ -55,7 +60,9 @@ const scene = (watch: object = {}, make = (options: BackendOptions) => new FakeB
   const backends: FakeBackend[] = []
   const reported: (readonly [string, WatchFault['code']])[] = []
   const registry = new WatchRegistry({
-    config: checkConfig({ watch: { restartDelayMs: 100, maxRestartDelayMs: 400, ...watch } }).watch,
+    config: checkConfig({
+      watch: { restartDelayMs: 100, maxRestartDelayMs: 400, restartJitterPercent: 0, ...watch },
+    }).watch,
     backend: (options) => {
       const backend = make(options)
       backends.push(backend)
