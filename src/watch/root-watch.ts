@@ -4,12 +4,14 @@
  * @module dsh-live-workspace/watch/root-watch
  */
 import { statSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
 import type { WatchConfig } from '../config.ts'
 import type { BackendFactory, BarrierOutcome, WatchBackend, WatchFault, WatchSink } from './contract.ts'
 import { type Coverage, nextCoverage, restartDelay } from './coverage.ts'
 import { faultOf, ROOT_LOST } from './faults.ts'
 import { Journal, type JournalSlice } from './journal.ts'
 import { type FollowRequest, OutsideWatches } from './outside.ts'
+import { grantedDirectories } from './platform.ts'
 import { isWithin } from './root.ts'
 import { Silence } from './silence.ts'
 
@@ -36,6 +38,10 @@ export class RootWatch {
   readonly #cursors = new Map<object, number>()
   readonly #outside: OutsideWatches
   readonly #silence: Silence
+  /** The ignore rules are known. */
+  readonly #prepared: Promise<void>
+  /** Directories that are not watched, with what is in them. */
+  #uncovered: readonly string[] = []
   #coverage: Coverage
   #backend: WatchBackend | undefined
   #closing: Promise<void> = Promise.resolve()
@@ -51,7 +57,7 @@ export class RootWatch {
     this.#journal = new Journal(options.config.maxJournalPaths, Math.floor(performance.now() * 1_000))
     const { config, ownPaths = [] } = options
     this.#silence = new Silence({ ...config, root, ownPaths })
-    if (local) void this.#openSilence()
+    this.#prepared = local ? this.#openSilence() : Promise.resolve()
     this.#outside = new OutsideWatches(options.detached, (path) => this.#note(path, undefined))
     this.#coverage = options.config.backend === 'off' ? { kind: 'off' } : { kind: 'starting' }
     if (!local) this.#coverage = { kind: 'remote' }
@@ -94,7 +100,10 @@ export class RootWatch {
   }
 
   covers(path: string): boolean {
-    return isWithin(this.root, path) && !this.#silence.unwatched(path)
+    if (!isWithin(this.root, path) || this.#silence.unwatched(path)) return false
+    const directory = dirname(path)
+    if (directory !== this.root && this.#silence.prunes(directory)) return false
+    return !this.#uncovered.some((part) => isWithin(part, path))
   }
 
   ignores(path: string, isDirectory: boolean): boolean {
@@ -118,12 +127,15 @@ export class RootWatch {
   }
 
   #note(path: string, existed: boolean | undefined): void {
-    this.#silence.noticed(path)
+    if (this.#silence.noticed(path)) this.#backend?.refresh()
+    // It tells where a repository begins, and nothing else.
+    if (basename(path) === '.git') return
     this.#journal.note(path, existed, performance.now())
   }
 
   #noteAll(): void {
     this.#silence.forget()
+    this.#backend?.refresh()
     this.#journal.noteAll()
   }
 
@@ -136,6 +148,7 @@ export class RootWatch {
   #start(): void {
     const { config, detached } = this.#options
     this.#coverage = nextCoverage(this.#coverage, { kind: 'started' })
+    this.#uncovered = []
     // A sink of its own for each backend: a closed one must not speak for its successor.
     let current: WatchBackend | undefined
     let failed = false
@@ -154,8 +167,10 @@ export class RootWatch {
         this.#attempts = 0
         this.#coverage = nextCoverage(this.#coverage, { kind: 'ready' })
       },
-      uncovered: (fault) => {
-        if (mine()) this.#options.report(this.root, fault)
+      uncovered: (fault, directory) => {
+        if (!mine()) return
+        if (directory !== undefined) this.#uncovered = [...this.#uncovered, directory]
+        this.#options.report(this.root, fault)
       },
       fault: (fault) => {
         if (!mine() || failed) return
@@ -172,7 +187,13 @@ export class RootWatch {
         this.#options.backend({
           root: this.root,
           sink,
-          ignored: (path) => this.#silence.unwatched(path),
+          ignored: (path, isDirectory) =>
+            isDirectory ? this.#silence.prunes(path) : this.#silence.unwatched(path),
+          maxDirectories: grantedDirectories(config.maxWatchedDirectories),
+          first: () => [],
+          prepared: this.#prepared,
+          rules: () => this.#silence.rules,
+          sliceMs: config.scanSliceMs,
           debounceMs: config.debounceMs,
           polling: config.backend === 'polling',
           pollIntervalMs: config.pollIntervalMs,
