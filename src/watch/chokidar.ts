@@ -59,6 +59,7 @@ class ChokidarBackend implements WatchBackend {
       onRaw: (event, name, details) => this.#onRaw(event, name, details),
       onInvalid: (path, existed) => this.#invalidate(path, existed),
       onError: (error) => this.#onError(error),
+      rootStands: () => this.#rootIsTheSame(),
       onLost: (directory) => this.#watcher?.unwatch(directory),
       // Where the directories that the inspector adopts get no handle from it.
       onGained: (directory) => {

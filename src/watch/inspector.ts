@@ -49,6 +49,8 @@ export interface InspectorOptions {
   readonly onRaw: (event: string, name: string | null, details: { readonly watchedPath: string }) => void
   readonly onInvalid: (path: string, existed: boolean | undefined) => void
   readonly onError: (error: unknown) => void
+  /** Whether the root is still the directory that was scanned; asked before an event makes it be listed. */
+  readonly rootStands: () => Promise<boolean>
   /** A directory that was watched is ignored from now on. */
   readonly onLost?: (directory: string) => void
   /** A directory that was ignored is not any more. */
@@ -251,7 +253,7 @@ export class Inspector {
   }
 
   async #look(path: string, occasion: Occasion): Promise<void> {
-    if (this.#closed) return
+    if (this.#closed || (path === this.scope.root && !(await this.#options.rootStands()))) return
     let info
     try {
       info = await this.#options.disk.entry(path)

@@ -39,6 +39,7 @@ class NativeBackend implements WatchBackend {
   #refreshes = 0
   #next = 0
   #opened = false
+  #ready = false
   #engineClosed = false
   #gone = false
   #closed = false
@@ -80,11 +81,13 @@ class NativeBackend implements WatchBackend {
   async barrier(limitMs: number, signal: AbortSignal): Promise<BarrierOutcome> {
     if (this.#substitute) return this.#substitute.barrier(limitMs, signal)
     const deadline = performance.now() + limitMs
+    // What happened before everything was subscribed to has gone by.
+    const ready = this.#ready
     for (;;) {
       const refreshes = this.#refreshes
       const outcome = await this.#ask(deadline - performance.now(), signal)
       // What came before the answer has changed the rules: what they bring in belongs to it.
-      if (outcome !== 'clean' || refreshes === this.#refreshes) return outcome
+      if (outcome !== 'clean' || refreshes === this.#refreshes) return ready ? outcome : 'unclean'
     }
   }
 
@@ -177,6 +180,7 @@ class NativeBackend implements WatchBackend {
         return
       case 'ready':
         this.#directories = report.directories
+        this.#ready = true
         sink.ready()
         return
       case 'uncovered':

@@ -61,6 +61,7 @@ class NativeEngine implements WatchBackend {
       onRaw: (event, name, { watchedPath }) => this.#onRaw(event, name, watchedPath),
       onInvalid: (path, existed) => this.#invalidate(path, existed),
       onError: (error) => this.#fail(faultOf(error)),
+      rootStands: () => this.#rootIsTheSame(),
     })
     this.#working = this.#start().finally(() => {
       this.#working = undefined
@@ -81,9 +82,10 @@ class NativeEngine implements WatchBackend {
     const wall = Date.now()
     const monotonic = performance.now()
     const epoch = this.#epoch
+    const ready = this.#ready
     if (this.#closed) return 'unclean'
     const passed = await this.#fence.pass(limitMs, signal)
-    if (!passed || !this.#ready || !(await this.#rootIsTheSame())) return 'unclean'
+    if (!passed || !ready || !(await this.#rootIsTheSame())) return 'unclean'
     this.#wake()
     if (this.#working && !(await this.#idle(limitMs - (performance.now() - monotonic), signal)))
       return 'unclean'
