@@ -3,9 +3,8 @@
  *
  * @module dsh-live-workspace/watch/blind-spots
  */
-import { dirname } from 'node:path'
+import { dirname, sep } from 'node:path'
 import type { WatchFault, WatchSink } from './contract.ts'
-import { isWithin } from './root.ts'
 
 /** Directories named at most; more of them are told as the directories that they are in. */
 const MAX_NAMED = 64
@@ -53,26 +52,44 @@ export class BlindSpots {
     }
   }
 
-  /** Of too many, the deepest give way to the directories that they are in. */
+  /** Of too many, those that share a directory, the largest families first, give way to it. */
   #widen(): void {
-    while (this.#waiting.size + this.#told.size > MAX_NAMED) {
-      const all = [...this.#told, ...this.#waiting.keys()]
-      const deepest = Math.max(...all.map((path) => path.length - path.replaceAll('/', '').length))
-      const parents = new Set(
-        all
-          .filter((path) => path.length - path.replaceAll('/', '').length === deepest)
-          .map((path) => dirname(path)),
-      )
-      const fault = [...this.#waiting.values()][0]
-      if (!fault) return
-      for (const parent of parents) {
-        const within = (path: string) => isWithin(parent, path)
-        const known = [...this.#waiting].find(([path]) => within(path))?.[1]
-        for (const path of [...this.#waiting.keys()].filter(within)) this.#waiting.delete(path)
-        for (const path of [...this.#told].filter(within)) this.#told.delete(path)
-        this.#waiting.set(parent, known ?? fault)
+    while (this.#waiting.size + this.#told.size > MAX_NAMED && !this.#waiting.has(this.#root)) {
+      const families = new Map<string, number>()
+      for (const path of [...this.#told, ...this.#waiting.keys()]) {
+        families.set(dirname(path), (families.get(dirname(path)) ?? 0) + 1)
       }
-      if (this.#waiting.has(this.#root)) return
+      const largest = Math.max(...families.values())
+      // Where none shares anything, the deepest climb.
+      const deepest = Math.max(...Array.from(families.keys(), depthOf))
+      const parents = new Set<string>()
+      for (const [parent, size] of families) {
+        if (largest > 1 ? size > largest / 2 : depthOf(parent) === deepest) parents.add(parent)
+      }
+      this.#replace(parents)
     }
   }
+
+  #replace(parents: ReadonlySet<string>): void {
+    for (const path of this.#told) if (holderOf(parents, path)) this.#told.delete(path)
+    for (const [path, fault] of this.#waiting) {
+      const parent = holderOf(parents, path)
+      if (parent === undefined) continue
+      this.#waiting.delete(path)
+      this.#waiting.set(parent, fault)
+    }
+    const [fault] = this.#waiting.values()
+    for (const parent of parents) if (fault && !this.#waiting.has(parent)) this.#waiting.set(parent, fault)
+  }
+}
+
+const depthOf = (path: string): number => path.split(sep).length
+
+/** @returns the directory among some that a path lies in. */
+const holderOf = (directories: ReadonlySet<string>, path: string): string | undefined => {
+  for (let directory = dirname(path), child = path; directory !== child;) {
+    if (directories.has(directory)) return directory
+    ;[child, directory] = [directory, dirname(directory)]
+  }
+  return undefined
 }

@@ -133,10 +133,16 @@ export class CookieFence {
     this.#waiting.get(name)?.(true)
   }
 
+  /** The queue has lost events, as somebody else found out: what waits is not passed. */
+  giveUp(): void {
+    this.#outstanding.clear()
+    for (const settle of [...this.#waiting.values()]) settle(false)
+  }
+
   /** Close the handle, remove the directory and end every wait as not passed. */
   close(): void {
     this.#watcher.close()
     rmSync(this.#directory, { recursive: true, force: true })
-    for (const settle of [...this.#waiting.values()]) settle(false)
+    this.giveUp()
   }
 }

@@ -32,7 +32,9 @@ export type Subscribe = (
   onEvent: (event: string, name: string | null) => void,
 ) => Pick<FSWatcher, 'close' | 'on'>
 
-const subscribeNatively: Subscribe = (directory, onEvent) => watch(directory, { persistent: false }, onEvent)
+/** How the system does it. */
+export const subscribeNatively: Subscribe = (directory, onEvent) =>
+  watch(directory, { persistent: false }, onEvent)
 
 /** What an inspector needs from the backend that it works for. */
 export interface InspectorOptions {

@@ -12,7 +12,6 @@ import { type Lease, type WatchThread, watchThread } from './thread.ts'
 
 /** Time in ms for which reports are passed on before the event loop turns. */
 const SLICE_MS = 8
-/** Longest wait in ms for an engine to close: it may be asking a filesystem that does not answer. */
 const CLOSE_LIMIT_MS = 5_000
 
 /** What the backend needs from its surroundings. */
@@ -21,6 +20,8 @@ export interface NativeParts {
   readonly onNoThread: (detail: string) => void
   /** Another thread, for tests. */
   readonly thread?: () => WatchThread
+  /** Longest wait in ms for an engine to close: it may be asking a filesystem that does not answer. */
+  readonly closeLimitMs?: number
 }
 
 class NativeBackend implements WatchBackend {
@@ -102,7 +103,7 @@ class NativeBackend implements WatchBackend {
     if (this.#substitute) await this.#substitute.close()
     else if (this.#opened && !this.#gone) {
       this.#lease?.send({ kind: 'close' })
-      const late = setTimeout(() => this.#closing.resolve(), CLOSE_LIMIT_MS)
+      const late = setTimeout(() => this.#closing.resolve(), this.#parts.closeLimitMs ?? CLOSE_LIMIT_MS)
       await this.#closing.promise
       clearTimeout(late)
     } else this.#engineClosed = true

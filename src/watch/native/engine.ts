@@ -192,6 +192,7 @@ class NativeEngine implements WatchBackend {
   #lost(): void {
     if (this.#closed || this.#failed) return
     this.#epoch += 1
+    this.#fence.giveUp()
     this.#options.sink.invalidateAll()
     this.#inspector.name(this.#options.root)
     this.#wake()
