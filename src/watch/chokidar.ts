@@ -193,7 +193,8 @@ class ChokidarBackend implements WatchBackend {
         return
       case 'add':
         if (!this.#ready) this.#inspector.tree.addFile(path)
-        else if (!this.#isEcho(!this.#inspector.tree.hasFile(path))) this.#touch(path, 'rename')
+        // What is known already was told when it was listed.
+        else if (!this.#inspector.tree.hasFile(path)) this.#touch(path, 'rename')
         return
       case 'unlink':
         if (this.#ready && !this.#isEcho(this.#inspector.tree.hasFile(path))) this.#touch(path, 'rename')

@@ -7,7 +7,7 @@
  *
  * @module dsh-live-workspace/watch/inspector
  */
-import { type FSWatcher, type Stats, watch } from 'node:fs'
+import type { Stats } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { codeOf } from '../errors.ts'
@@ -15,6 +15,7 @@ import { BlindSpots } from './blind-spots.ts'
 import type { WatchSink } from './contract.ts'
 import type { Disk } from './disk.ts'
 import { faultOf, overLimit } from './faults.ts'
+import { Handles, type Subscribe } from './handles.ts'
 import { KnownTree } from './known-tree.ts'
 import { isWithin } from './root.ts'
 import type { WatchScope } from './scope.ts'
@@ -25,16 +26,6 @@ const CLOCK_GRAIN_MS = 50
 const SLICE_MS = 8
 /** Times that a directory is tried that is there but cannot be found. */
 const MAX_TRIES = 5
-
-/** Makes a handle on a directory; another one only in tests. */
-export type Subscribe = (
-  directory: string,
-  onEvent: (event: string, name: string | null) => void,
-) => Pick<FSWatcher, 'close' | 'on'>
-
-/** How the system does it. */
-export const subscribeNatively: Subscribe = (directory, onEvent) =>
-  watch(directory, { persistent: false }, onEvent)
 
 /** What an inspector needs from the backend that it works for. */
 export interface InspectorOptions {
@@ -71,17 +62,13 @@ export class Inspector {
   readonly scope: WatchScope
   readonly #options: InspectorOptions
   readonly #sliceMs: number
-  readonly #subscribe: Subscribe
   readonly #blindSpots: BlindSpots
-  /** Handles of our own. */
-  readonly #guards = new Map<string, Pick<FSWatcher, 'close'>>()
+  readonly #handles: Handles
   /** Paths that events named since the last inspection and that may be directories. */
   readonly #named = new Set<string>()
   /** Ignored directories in watched ones. */
   readonly #pruned = new Set<string>()
   readonly #tries = new Map<string, number>()
-  /** Handles beyond which the system gave no further one. */
-  #systemLimit = Infinity
   #refreshing = false
   #sliceStartedAt = 0
   #settledAt: { readonly wall: number; readonly monotonic: number }
@@ -91,14 +78,17 @@ export class Inspector {
     this.#options = options
     this.scope = options.scope
     this.#sliceMs = options.sliceMs ?? SLICE_MS
-    this.#subscribe = options.subscribe ?? subscribeNatively
+    this.#handles = new Handles({
+      ...options,
+      onFailed: (directory, error) => this.#failed(directory, error),
+    })
     this.#blindSpots = new BlindSpots(options.scope.root)
     this.#settledAt = { wall: Date.now(), monotonic: performance.now() }
   }
 
   /** Number of handles of our own. */
   get guardCount(): number {
-    return this.#guards.size
+    return this.#handles.size
   }
 
   /** Whether nothing waits to be looked at. */
@@ -133,7 +123,10 @@ export class Inspector {
 
   /** One directory too many. */
   leaveOverLimit(directory: string): void {
-    this.#blindSpots.add(directory, overLimit(Math.min(this.scope.maxDirectories, this.#systemLimit)))
+    this.#blindSpots.add(
+      directory,
+      overLimit(this.#handles.isFull ? this.#handles.size : this.scope.maxDirectories),
+    )
   }
 
   /** Tell what cannot be watched. */
@@ -143,8 +136,7 @@ export class Inspector {
 
   close(): void {
     this.#closed = true
-    for (const guard of this.#guards.values()) guard.close()
-    this.#guards.clear()
+    this.#handles.close()
   }
 
   /**
@@ -335,37 +327,25 @@ export class Inspector {
   /** @returns the files that were known there. */
   #release(directory: string): readonly string[] {
     const gone = this.tree.removeDirectory(directory)
-    for (const path of gone.directories) {
-      this.#guards.get(path)?.close()
-      this.#guards.delete(path)
-    }
+    for (const path of gone.directories) this.#handles.release(path)
     for (const path of this.#pruned) if (isWithin(directory, path)) this.#pruned.delete(path)
     return gone.files
   }
 
-  /** A handle of our own, made before the directory is listed; an older one may be on a dead inode. */
+  /** A handle of our own, made before the directory is listed. */
   #guard(directory: string): boolean {
     if (!this.#options.guards || this.#closed) return !this.#closed
-    const older = this.#guards.get(directory)
-    const full = this.#guards.size >= this.#systemLimit
     // Not all of the library's watches are handles of ours, and not all handles are listed yet.
-    const watched = full ? Infinity : Math.max(this.#guards.size, this.tree.directoryCount)
-    if (!older && !this.tree.hasDirectory(directory) && !this.scope.admits(directory, watched)) {
+    const watched = Math.max(this.#handles.size, this.tree.directoryCount)
+    const isNew = !this.#handles.has(directory) && !this.tree.hasDirectory(directory)
+    if (isNew && !this.scope.admits(directory, this.#handles.isFull ? Infinity : watched)) {
       this.leaveOverLimit(directory)
       return false
     }
     try {
-      const guard = this.#options.detached(() =>
-        this.#subscribe(directory, (event, name) =>
-          this.#options.onRaw(event, name, { watchedPath: directory }),
-        ),
-      )
-      guard.on('error', (error) => this.#failed(directory, error))
-      older?.close()
-      this.#guards.set(directory, guard)
+      this.#handles.renew(directory)
       return true
     } catch (error) {
-      if (codeOf(error) === 'ENOSPC') this.#systemLimit = Math.min(this.#systemLimit, this.#guards.size)
       this.#failed(directory, error)
       return false
     }

@@ -740,6 +740,28 @@ describe('the barrier where events have no order', () => {
     },
   )
 
+  it('brings in a directory that git ignores no longer, without what is old in it', async () => {
+    const { root } = temporaryRoot(['a', 'build/deep/old', 'build/x'])
+    write(join(root, '.gitignore'), 'build/\n')
+    const { backend, sink } = await startSettled(root, {
+      options: { polling: true },
+      rules: { respectGitignore: true },
+    })
+    expect(backend.watchedDirectories).toBe(1)
+    write(join(root, '.gitignore'), '# nothing\n')
+    const bounded = { timeoutMs: LIMIT_MS, describe: () => JSON.stringify(sink.told) }
+    await waitFor(async () => {
+      await backend.barrier(LIMIT_MS, never)
+      return backend.watchedDirectories === 3
+    }, bounded)
+    write(join(root, 'build', 'deep', 'new'))
+    await waitFor(async () => {
+      await backend.barrier(LIMIT_MS, never)
+      return sink.of(join(root, 'build/deep/new')).length > 0
+    }, bounded)
+    expect([...sink.of(join(root, 'build/deep/old')), ...sink.of(join(root, 'build/x'))]).toEqual([])
+  })
+
   it('ends at the limit where it is never quiet', async () => {
     const { root } = temporaryRoot(['a'])
     const { backend, sink } = start(root, { kind: 'debounce', options: { debounceMs: 1e8 } })

@@ -8,12 +8,11 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { BlindSpots } from '../../src/watch/blind-spots.ts'
 import { CookieFence } from '../../src/watch/cookie.ts'
 import { overLimit } from '../../src/watch/faults.ts'
-import type { Subscribe } from '../../src/watch/inspector.ts'
+import { type Subscribe, subscribeNatively } from '../../src/watch/handles.ts'
 import { BurstDetector } from '../../src/watch/native/burst.ts'
 import type { Report } from '../../src/watch/native/messages.ts'
 import { Outbox } from '../../src/watch/native/outbox.ts'
 import { WatchThread } from '../../src/watch/native/thread.ts'
-import { subscribeNatively } from '../../src/watch/inspector.ts'
 import { WatchScope } from '../../src/watch/scope.ts'
 import { waitFor, within } from '../support/wait.ts'
 import {
@@ -251,11 +250,9 @@ describe('directories that are not watched', () => {
 
   it('are told as what holds them when they are many, and then as the whole', () => {
     const below = (top: string) => Array.from({ length: 100 }, (_, index) => `${top}/d${index}`)
-    expect(told([...below('/r/a'), ...below('/r/b/c'), '/r/e']).parts.toSorted()).toEqual([
-      '/r/a',
-      '/r/b/c',
-      '/r/e',
-    ])
+    expect(told([...below('/r/a'), ...below('/r/b/c'), '/r/e']).parts).toEqual(
+      expect.arrayContaining(['/r/a', '/r/b/c', '/r/e']),
+    )
     const whole = told(below('/r'))
     expect(whole.parts).toEqual([undefined])
     expect(whole.spots.everywhere).toBe(true)
@@ -422,7 +419,6 @@ describe.runIf(onLinux)('the thread', () => {
     const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], {
       timeout: LIMIT_MS,
     })
-    expect(stdout).toContain('done')
-    if (what === 'after a barrier') expect(stdout).toContain('clean')
+    expect(stdout).toBe(what === 'after a barrier' ? 'clean\ndone\n' : 'done\n')
   })
 })

@@ -12,7 +12,8 @@ import type { BackendOptions, BarrierOutcome, WatchBackend, WatchFault } from '.
 import { CookieFence } from '../cookie.ts'
 import { type Disk, diskFor } from '../disk.ts'
 import { faultOf, ROOT_LOST } from '../faults.ts'
-import { Inspector, type Subscribe } from '../inspector.ts'
+import type { Subscribe } from '../handles.ts'
+import { Inspector } from '../inspector.ts'
 import { WatchScope } from '../scope.ts'
 import { type BurstDetector, burstsOfThisThread } from './burst.ts'
 
@@ -164,8 +165,10 @@ class NativeEngine implements WatchBackend {
   #onRaw(event: string, name: string | null, directory: string): void {
     if (this.#closed || this.#failed) return
     this.#bursts.count()
-    // A handle names its own directory when that is moved or removed; a child may bear the same name.
-    if (name === null || name === basename(directory)) this.#touch(directory, 'rename')
+    // A handle names its own directory when that is moved or removed; a child may bear the same name, but
+    // the content of a file is never what happens to a directory.
+    const isOwn = name === basename(directory) && event !== 'change'
+    if (name === null || isOwn) this.#touch(directory, 'rename')
     if (name !== null) this.#touch(join(directory, name), event)
     this.#wake()
   }
