@@ -16,12 +16,11 @@ import type { WatchSink } from './contract.ts'
 import type { Disk } from './disk.ts'
 import { faultOf, overLimit } from './faults.ts'
 import { Handles, type Subscribe } from './handles.ts'
+import { Freshness } from './freshness.ts'
 import { KnownTree } from './known-tree.ts'
 import { isWithin } from './root.ts'
 import type { WatchScope } from './scope.ts'
 
-/** How much older than the last inspection a changed entry may look: coarse clocks, tick by tick. */
-const CLOCK_GRAIN_MS = 50
 /** Default time in ms after which an inspection lets the event loop turn. */
 const SLICE_MS = 8
 /** Times that a directory is tried that is there but cannot be found. */
@@ -71,7 +70,7 @@ export class Inspector {
   readonly #tries = new Map<string, number>()
   #refreshing = false
   #sliceStartedAt = 0
-  #settledAt: { readonly wall: number; readonly monotonic: number }
+  readonly #freshness = new Freshness()
   #closed = false
 
   constructor(options: InspectorOptions) {
@@ -83,7 +82,6 @@ export class Inspector {
       onFailed: (directory, error) => this.#failed(directory, error),
     })
     this.#blindSpots = new BlindSpots(options.scope.root)
-    this.#settledAt = { wall: Date.now(), monotonic: performance.now() }
   }
 
   /** Number of handles of our own. */
@@ -145,7 +143,7 @@ export class Inspector {
    * @param monotonic - the same moment by the process's monotonic clock.
    */
   settled(wall: number, monotonic: number): void {
-    this.#settledAt = { wall, monotonic }
+    this.#freshness.settled(wall, monotonic)
   }
 
   /**
@@ -153,12 +151,15 @@ export class Inspector {
    * @returns whether the root is a directory.
    */
   async scan(): Promise<boolean> {
-    const { root, first } = this.scope
+    const { root } = this.scope
     const info = await this.#options.disk.entry(root)
     if (!info?.isDirectory()) return false
     this.#sliceStartedAt = performance.now()
+    // It goes by the newest rules anyway.
+    this.#refreshing = false
+    this.scope.refresh()
     // Before the others can use up what the system gives.
-    for (const directory of first) if (await this.#isDirectory(directory)) this.#guard(directory)
+    for (const directory of this.scope.first) if (await this.#isDirectory(directory)) this.#guard(directory)
     await this.#adopt(root, info.ino, 'scan')
     this.tellBlindSpots()
     return true
@@ -311,13 +312,8 @@ export class Inspector {
     // Otherwise entries that look older than the last inspection are as they were.
     const info = await this.#entry(path)
     await this.#breathe()
-    if (!info || info.ctimeMs >= this.#newFrom()) this.#options.onInvalid(path, known ? true : undefined)
-  }
-
-  /** Time of the day in ms from which on a change is new, also when the clock was set back meanwhile. */
-  #newFrom(): number {
-    const { wall, monotonic } = this.#settledAt
-    return Math.min(wall, Date.now() - (performance.now() - monotonic)) - CLOCK_GRAIN_MS
+    if (!info || info.ctimeMs >= this.#freshness.newFrom)
+      this.#options.onInvalid(path, known ? true : undefined)
   }
 
   #forget(directory: string): void {
