@@ -80,6 +80,8 @@ export class CookieFence {
         this.#onEvent()
         if (name !== null) this.#arrived(name)
       })
+      // No cookie comes any more, so that no barrier is passed.
+      this.#watcher.on('error', () => this.giveUp())
     } catch (error) {
       rmSync(this.#directory, { recursive: true, force: true })
       throw error

@@ -7,7 +7,7 @@ import type { WatchSink } from '../contract.ts'
 import type { Report } from './messages.ts'
 
 /** Paths in one message: the other thread does not stand still for it. */
-const BATCH_PATHS = 500
+const BATCH_PATHS = 200
 /** Batches under way; while the other thread is busy, further events of a path cost nothing. */
 const MAX_UNDER_WAY = 2
 /** Paths that wait; beyond them everything counts as changed. */
