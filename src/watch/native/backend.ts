@@ -86,9 +86,12 @@ class NativeBackend implements WatchBackend {
     const ready = this.#ready
     for (;;) {
       const refreshes = this.#refreshes
-      const outcome = await this.#ask(deadline - performance.now(), signal)
+      const id = this.#next++
+      const outcome = await this.#ask(id, deadline - performance.now(), signal)
       // What came before the answer has changed the rules: what they bring in belongs to it.
-      if (outcome !== 'clean' || refreshes === this.#refreshes) return ready ? outcome : 'unclean'
+      if (outcome === 'clean' && refreshes !== this.#refreshes) continue
+      if (outcome === 'clean' && !this.#closed && !this.#gone) this.#lease?.send({ kind: 'settled', id })
+      return ready ? outcome : 'unclean'
     }
   }
 
@@ -122,11 +125,10 @@ class NativeBackend implements WatchBackend {
     return { path: root, rules: rules(), first: first(), maxDirectories, sliceMs }
   }
 
-  #ask(limitMs: number, signal: AbortSignal): Promise<BarrierOutcome> {
+  #ask(id: number, limitMs: number, signal: AbortSignal): Promise<BarrierOutcome> {
     if (!this.#opened || this.#closed || this.#gone || signal.aborted || limitMs <= 0)
       return Promise.resolve('unclean')
     return new Promise((resolve) => {
-      const id = this.#next++
       const settle = (outcome: BarrierOutcome) => {
         clearTimeout(timer)
         signal.removeEventListener('abort', giveUp)

@@ -3,17 +3,18 @@
  *
  * @module dsh-live-workspace/watch/native/desk
  */
-import type { WatchBackend } from '../contract.ts'
 import { faultOf } from '../faults.ts'
 import { Silence } from '../silence.ts'
-import { nativeEngine } from './engine.ts'
+import { nativeEngine, type NativeWatch } from './engine.ts'
 import type { Letter, Report, Request, RootOrder } from './messages.ts'
 import { Outbox } from './outbox.ts'
 
 const never = new AbortController().signal
 
 interface Served {
-  readonly engine: WatchBackend | undefined
+  readonly engine: NativeWatch | undefined
+  /** What ends the interval of a barrier that was answered; the other thread may have more to say first. */
+  readonly settling: Map<number, () => void>
   readonly outbox: Outbox
   /** Replaced as a whole when the rules change. */
   silence: Silence
@@ -42,13 +43,20 @@ export class Desk {
       case 'taken':
         outbox.taken()
         return
+      case 'settled':
+        served.settling.get(request.id)?.()
+        // Older ones were given up.
+        for (const id of served.settling.keys()) if (id <= request.id) served.settling.delete(id)
+        return
       case 'refresh':
         served.silence = Silence.from(request.rules)
         served.first = request.first
         engine?.refresh()
         return
       case 'barrier': {
-        const outcome = (await engine?.barrier(request.limitMs, never)) ?? 'unclean'
+        const examination = await engine?.examine(request.limitMs, never)
+        const outcome = examination?.outcome ?? 'unclean'
+        if (examination && outcome === 'clean') served.settling.set(request.id, examination.settle)
         outbox.flush()
         const directories = engine?.watchedDirectories ?? 0
         this.#report(request.root, { kind: 'barrier', id: request.id, outcome, directories })
@@ -74,6 +82,7 @@ export class Desk {
     const served: { -readonly [K in keyof Served]: Served[K] } = {
       engine: undefined,
       outbox,
+      settling: new Map(),
       silence: Silence.from(rules),
       first,
     }

@@ -23,7 +23,21 @@ export interface EngineParts {
   readonly bursts?: BurstDetector
 }
 
-class NativeEngine implements WatchBackend {
+/** What a barrier found out, before its caller takes it for the end of an interval. */
+export interface Examination {
+  readonly outcome: BarrierOutcome
+  /** From the time of the barrier on changes are new, where only their time tells. */
+  readonly settle: () => void
+}
+
+/** An engine whose caller may find out only later that a barrier has left something open. */
+export interface NativeWatch extends WatchBackend {
+  examine(limitMs: number, signal: AbortSignal): Promise<Examination>
+}
+
+const UNCLEAN: Examination = { outcome: 'unclean', settle: () => undefined }
+
+class NativeEngine implements NativeWatch {
   readonly name = 'native'
   readonly #options: BackendOptions
   readonly #fence: CookieFence
@@ -80,19 +94,24 @@ class NativeEngine implements WatchBackend {
   }
 
   async barrier(limitMs: number, signal: AbortSignal): Promise<BarrierOutcome> {
+    const { outcome, settle } = await this.examine(limitMs, signal)
+    settle()
+    return outcome
+  }
+
+  async examine(limitMs: number, signal: AbortSignal): Promise<Examination> {
     const wall = Date.now()
     const monotonic = performance.now()
     const epoch = this.#epoch
     const ready = this.#ready
-    if (this.#closed) return 'unclean'
+    if (this.#closed) return UNCLEAN
     const passed = await this.#fence.pass(limitMs, signal)
-    if (!passed || !ready || !(await this.#rootIsTheSame())) return 'unclean'
+    if (!passed || !ready || !(await this.#rootIsTheSame())) return UNCLEAN
     this.#wake()
     if (this.#working && !(await this.#idle(limitMs - (performance.now() - monotonic), signal)))
-      return 'unclean'
-    if (this.#closed || this.#failed || epoch !== this.#epoch || this.#inspector.blind) return 'unclean'
-    this.#inspector.settled(wall, monotonic)
-    return 'clean'
+      return UNCLEAN
+    if (this.#closed || this.#failed || epoch !== this.#epoch || this.#inspector.blind) return UNCLEAN
+    return { outcome: 'clean', settle: () => this.#inspector.settled(wall, monotonic) }
   }
 
   async close(): Promise<void> {
@@ -223,5 +242,5 @@ class NativeEngine implements WatchBackend {
  * Watch a root on this thread.
  * @throws when the temporary directory of the exact barrier cannot be made or watched.
  */
-export const nativeEngine = (options: BackendOptions, parts: EngineParts = {}): WatchBackend =>
+export const nativeEngine = (options: BackendOptions, parts: EngineParts = {}): NativeWatch =>
   new NativeEngine(options, parts)

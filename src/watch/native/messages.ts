@@ -22,6 +22,8 @@ export interface RootOrder {
 export type Request =
   | { readonly kind: 'open'; readonly root: number; readonly order: RootOrder }
   | { readonly kind: 'barrier'; readonly root: number; readonly id: number; readonly limitMs: number }
+  /** Nothing that came before the answer to that barrier has changed the rules. */
+  | { readonly kind: 'settled'; readonly root: number; readonly id: number }
   | {
       readonly kind: 'refresh'
       readonly root: number
