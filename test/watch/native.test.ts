@@ -11,10 +11,12 @@ import { Freshness } from '../../src/watch/freshness.ts'
 import { overLimit } from '../../src/watch/faults.ts'
 import { type Subscribe, subscribeNatively } from '../../src/watch/handles.ts'
 import { BurstDetector } from '../../src/watch/native/burst.ts'
+import { Desk } from '../../src/watch/native/desk.ts'
 import type { Report } from '../../src/watch/native/messages.ts'
 import { Outbox } from '../../src/watch/native/outbox.ts'
 import { WatchThread } from '../../src/watch/native/thread.ts'
 import { WatchScope } from '../../src/watch/scope.ts'
+import { Silence } from '../../src/watch/silence.ts'
 import { waitFor, within } from '../support/wait.ts'
 import {
   kernelWatches,
@@ -25,6 +27,7 @@ import {
   start,
   startSettled,
   temporaryRoot,
+  write,
 } from '../support/watching.ts'
 
 const onLinux = process.platform === 'linux'
@@ -173,6 +176,47 @@ describe.runIf(onLinux)('events that were lost', () => {
     expect(await fence.pass(LIMIT_MS, never)).toBe(true)
     expect([lost, existsSync(base)]).toEqual([0, true])
     expect(events).toBeGreaterThanOrEqual(3)
+  })
+})
+
+describe.runIf(onLinux)('a barrier whose answer comes before the change of the rules is known', () => {
+  it('does not make old what is told only then', async () => {
+    const { root } = temporaryRoot(['build/x'])
+    write(join(root, '.gitignore'), 'build/\n')
+    const rules = new Silence({
+      root,
+      ignoredDirectories: [],
+      ownPaths: [],
+      respectGitignore: true,
+      maxIgnoreFileBytes: 1_000,
+      maxIgnoreDirectories: 100,
+      gitTimeoutMs: LIMIT_MS,
+    })
+    await rules.open()
+    const reports: Report[] = []
+    const desk = new Desk((letter) => {
+      if ('report' in letter) reports.push(letter.report)
+    })
+    onTestFinished(() => desk.serve({ kind: 'close', root: 0 }))
+    const order = { path: root, rules: rules.rules, first: [], maxDirectories: 10, sliceMs: undefined }
+    await desk.serve({ kind: 'open', root: 0, order })
+    await waitFor(() => reports.some(({ kind }) => kind === 'ready'), {
+      timeoutMs: LIMIT_MS,
+      describe: 'the engine',
+    })
+    outside(root, 'echo y > build/x; : > .gitignore')
+    const madeAt = Date.now()
+    await waitFor(() => Date.now() > madeAt + 200, { timeoutMs: LIMIT_MS, describe: 'the clock' })
+    await desk.serve({ kind: 'barrier', root: 0, id: 0, limitMs: LIMIT_MS })
+    await desk.serve({ kind: 'refresh', root: 0, rules: rules.rules, first: [] })
+    await desk.serve({ kind: 'barrier', root: 0, id: 1, limitMs: LIMIT_MS })
+    await desk.serve({ kind: 'settled', root: 0, id: 1 })
+    const told = reports.flatMap((report) => (report.kind === 'told' ? report.paths : []))
+    expect(reports.filter(({ kind }) => kind === 'barrier')).toMatchObject([
+      { outcome: 'clean' },
+      { outcome: 'clean' },
+    ])
+    expect(told).toContain(join(root, 'build/x'))
   })
 })
 
