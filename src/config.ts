@@ -9,6 +9,7 @@
  */
 import { inspect } from 'node:util'
 import z from '@deepseek-ai/schemastery'
+import { hasNativeBackend } from './watch/platform.ts'
 import { SECRET_FILES } from './notice/secret.ts'
 import { SILENT_FILESYSTEMS } from './watch/mounts.ts'
 import { instructions, type InstructionsConfig, isOff } from './instructions/config.ts'
@@ -20,8 +21,8 @@ const oneOf = <const T extends string>(values: readonly T[], fallback: T): z<T> 
 const names = (fallback: string[]) => z.array(z.string()).default(fallback)
 
 const watch = {
-  backend: oneOf(['auto', 'chokidar', 'polling', 'off'], 'auto').description(
-    'How files are watched. `off` keeps only the check of the files that a session has used.',
+  backend: oneOf(['auto', 'native', 'chokidar', 'polling', 'off'], 'auto').description(
+    'How files are watched. `native` is for Linux alone, where `auto` takes it; `off` keeps only the check of the files that a session has used.',
   ),
   usePolling: z.boolean().default(false).description('The same as `backend: polling`.'),
   debounceMs: count(0, 60_000, 75).description(
@@ -37,7 +38,9 @@ const watch = {
   respectGitignore: z
     .boolean()
     .default(true)
-    .description('Whether files that git ignores go unmentioned, unless a session has used them.'),
+    .description(
+      'Whether directories that git ignores go unwatched, and files that it ignores unmentioned, unless a session has used them.',
+    ),
   maxIgnoreFileBytes: count(0, 104_857_600, 262_144).description(
     'Size in bytes of one ignore file; a larger one is not applied.',
   ),
@@ -310,6 +313,9 @@ export const checkConfig = (raw: unknown): LiveWorkspaceConfig => {
   }
   if (maxRestartDelayMs < restartDelayMs) {
     reject('watch.maxRestartDelayMs', maxRestartDelayMs, `at least watch.restartDelayMs (${restartDelayMs})`)
+  }
+  if (backend === 'native' && !hasNativeBackend()) {
+    reject('watch.backend', backend, `"auto", "chokidar", "polling", "off" on ${process.platform}`)
   }
   if (usePolling && backend !== 'auto' && backend !== 'polling') {
     reject('watch.usePolling', usePolling, `false beside watch.backend "${backend}"`)

@@ -11,7 +11,7 @@ import { resolveDshHome } from '@deepseek-ai/dsh-home-paths'
 import type { LiveWorkspaceConfig } from './config.ts'
 import { Host } from './host.ts'
 import { Reporter } from './log.ts'
-import { chokidarBackend } from './watch/chokidar.ts'
+import { backendFor } from './watch/backends.ts'
 import { WatchRegistry } from './watch/registry.ts'
 
 export { Config, type LiveWorkspaceConfig } from './config.ts'
@@ -35,7 +35,13 @@ export const apply = (ctx: Context, config: LiveWorkspaceConfig): void => {
   const detached = ctx.agents.withoutInitiator(() => AsyncLocalStorage.snapshot())
   const registry = new WatchRegistry({
     config: config.watch,
-    backend: chokidarBackend,
+    backend: backendFor(config.watch, {
+      onNoThread: (detail) =>
+        reporter.once(
+          `no thread could be started for the native watcher (${detail}), so chokidar watches instead`,
+          'raise the limits of this user for threads and memory, or set watch.backend to "chokidar"',
+        ),
+    }),
     detached,
     ownPaths: ownPaths(),
     report: (root, { reason, detail, remedy }) => reporter.once(`${reason} (${detail ?? root})`, remedy),

@@ -7,6 +7,7 @@
  *
  * @module dsh-live-workspace/watch/chokidar
  */
+import type { Stats } from 'node:fs'
 import { basename, isAbsolute, join } from 'node:path'
 import { type FSWatcher, watch } from 'chokidar'
 import type { BackendOptions, BarrierOutcome, WatchBackend } from './contract.ts'
@@ -14,6 +15,7 @@ import { CookieFence } from './cookie.ts'
 import { type Disk, diskFor } from './disk.ts'
 import { concernsAll, faultOf, ROOT_LOST } from './faults.ts'
 import { Inspector } from './inspector.ts'
+import { WatchScope } from './scope.ts'
 
 /** Where the barrier comes from: an exact fence, or a wait for silence. */
 export type BarrierKind = 'cookie' | 'debounce'
@@ -22,10 +24,16 @@ export type BarrierKind = 'cookie' | 'debounce'
 export const defaultBarrierKind = (options: BackendOptions): BarrierKind =>
   process.platform === 'linux' && !options.polling ? 'cookie' : 'debounce'
 
+/** One moment by both clocks. */
+interface Moment {
+  readonly wall: number
+  readonly monotonic: number
+}
+
 class ChokidarBackend implements WatchBackend {
   readonly name: string
   readonly #options: BackendOptions
-  readonly #watcher: FSWatcher
+  #watcher: FSWatcher | undefined
   readonly #fence: CookieFence | undefined
   readonly #inspector: Inspector
   readonly #disk: Disk
@@ -33,7 +41,6 @@ class ChokidarBackend implements WatchBackend {
   #rootInode: number | undefined
   #lastEventAt = 0
   #ready = false
-  #partial = false
   readonly #ending = new AbortController()
   #closed = false
 
@@ -43,15 +50,30 @@ class ChokidarBackend implements WatchBackend {
     this.#fence = kind === 'cookie' ? options.detached(() => new CookieFence()) : undefined
     this.#disk = diskFor(options.root)
     this.#inspector = new Inspector({
+      scope: new WatchScope(options),
       disk: this.#disk,
-      ignored: options.ignored,
       detached: options.detached,
       guards: this.#fence !== undefined,
+      sliceMs: options.sliceMs,
+      sink: options.sink,
       onRaw: (event, name, details) => this.#onRaw(event, name, details),
       onInvalid: (path, existed) => this.#invalidate(path, existed),
       onError: (error) => this.#onError(error),
+      rootStands: () => this.#rootIsTheSame(),
+      onLost: (directory) => this.#watcher?.unwatch(directory),
+      // Where the directories that the inspector adopts get no handle from it.
+      onGained: (directory) => {
+        if (!this.#fence) this.#watcher?.add(directory)
+      },
     })
-    this.#watcher = options.detached(() =>
+    if (!options.prepared) this.#start()
+    else void options.prepared.then(() => this.#start()).catch((error: unknown) => this.#onError(error))
+  }
+
+  #start(): void {
+    if (this.#closed) return
+    const options = this.#options
+    const watcher = options.detached(() =>
       watch(options.root, {
         persistent: false,
         // The first scan fills the tree of known names; its events invalidate nothing.
@@ -61,15 +83,17 @@ class ChokidarBackend implements WatchBackend {
         alwaysStat: true,
         usePolling: options.polling,
         interval: options.pollIntervalMs,
-        ignored: (path) => options.ignored(path),
+        ignored: (path, stats) => this.#skips(path, stats),
       }),
     )
-    this.#watcher.on('raw', (event, path, details) => this.#onRaw(event, path, details))
-    this.#watcher.on('all', (event, path, stats) => this.#onEvent(event, path, stats?.ino))
-    this.#watcher.on('error', (error) => this.#onError(error))
-    this.#watcher.once('ready', () => {
+    this.#watcher = watcher
+    watcher.on('raw', (event, path, details) => this.#onRaw(event, path, details))
+    watcher.on('all', (event, path, stats) => this.#onEvent(event, path, stats?.ino))
+    watcher.on('error', (error) => this.#onError(error))
+    watcher.once('ready', () => {
       this.#ready = true
       this.#rootInode = this.#inspector.tree.inodeOf(options.root)
+      this.#inspector.tellBlindSpots()
       options.sink.ready()
     })
   }
@@ -78,9 +102,13 @@ class ChokidarBackend implements WatchBackend {
     return this.#inspector.tree.directoryCount
   }
 
+  refresh(): void {
+    this.#inspector.refresh()
+  }
+
   async barrier(limitMs: number, signal: AbortSignal): Promise<BarrierOutcome> {
-    const deadline = performance.now() + limitMs
-    const startedAt = Date.now()
+    const startedAt = { wall: Date.now(), monotonic: performance.now() }
+    const deadline = startedAt.monotonic + limitMs
     if (this.#closed) return 'unclean'
     const ready = this.#ready
     const passed = this.#fence ? await this.#fence.pass(limitMs, signal) : await this.#quiet(deadline, signal)
@@ -94,12 +122,8 @@ class ChokidarBackend implements WatchBackend {
     const late = pause(Math.max(0, deadline - performance.now()), enough).then(() => false)
     const complete = await Promise.race([inspection, late])
     waited.abort()
-    if (!complete || !ready || this.#partial || this.#closed) return 'unclean'
+    if (!complete || !ready || this.#inspector.blind || this.#closed) return 'unclean'
     return this.#fence ? 'clean' : 'best-effort'
-  }
-
-  refresh(): void {
-    // Every rule is asked anew at each event, and nothing is left out for want of watches.
   }
 
   async close(): Promise<void> {
@@ -109,7 +133,7 @@ class ChokidarBackend implements WatchBackend {
     this.#inspector.close()
     this.#fence?.close()
     await this.#inspection
-    await this.#watcher.close()
+    await this.#watcher?.close()
   }
 
   #onRaw(event: string, name: string | null, details: unknown): void {
@@ -125,8 +149,31 @@ class ChokidarBackend implements WatchBackend {
     if (name) this.#touch(join(parent, name), event)
   }
 
+  /** What the library leaves out. It asks with what it knows of an entry, and may ask once more. */
+  #skips(path: string, stats: Stats | undefined): boolean {
+    const { scope, tree } = this.#inspector
+    const known = tree.hasDirectory(path)
+    if (!known && !stats?.isDirectory()) return scope.silences(path)
+    if (scope.prunes(path)) {
+      this.#inspector.prune(path)
+      return true
+    }
+    if (known) return false
+    if (!scope.admits(path, tree.directoryCount)) {
+      this.#inspector.leaveOverLimit(path)
+      return true
+    }
+    // Counted when it is let in: the library's own word comes later.
+    if (!this.#ready) tree.addDirectory(path, stats?.ino ?? 0)
+    return false
+  }
+
   #touch(path: string, event: string): void {
-    if (this.#options.ignored(path)) return
+    const { scope } = this.#inspector
+    if (scope.silences(path)) {
+      if (scope.isMarker(path)) this.#invalidate(path, undefined)
+      return
+    }
     const known = this.#inspector.tree.hasFile(path)
     // Content of a known file: nothing to look at before the boundary stats it.
     if (!known || event !== 'change') this.#inspector.name(path)
@@ -134,7 +181,7 @@ class ChokidarBackend implements WatchBackend {
   }
 
   #onEvent(event: string, path: string, ino: number | undefined): void {
-    if (this.#closed || this.#options.ignored(path)) return
+    if (this.#closed || this.#inspector.scope.silences(path)) return
     this.#lastEventAt = performance.now()
     switch (event) {
       case 'addDir':
@@ -146,7 +193,8 @@ class ChokidarBackend implements WatchBackend {
         return
       case 'add':
         if (!this.#ready) this.#inspector.tree.addFile(path)
-        else if (!this.#isEcho(!this.#inspector.tree.hasFile(path))) this.#touch(path, 'rename')
+        // What is known already was told when it was listed.
+        else if (!this.#inspector.tree.hasFile(path)) this.#touch(path, 'rename')
         return
       case 'unlink':
         if (this.#ready && !this.#isEcho(this.#inspector.tree.hasFile(path))) this.#touch(path, 'rename')
@@ -164,7 +212,7 @@ class ChokidarBackend implements WatchBackend {
     return this.#fence !== undefined && !tellsSomethingNew
   }
 
-  #invalidate(path: string, existed: boolean): void {
+  #invalidate(path: string, existed: boolean | undefined): void {
     // While the first scan runs, a name that is not known yet says nothing.
     this.#options.sink.invalidate(path, existed || this.#ready ? existed : undefined)
   }
@@ -176,9 +224,10 @@ class ChokidarBackend implements WatchBackend {
       this.#options.sink.fault(fault)
       return
     }
-    // One path that cannot be followed: the rest is, but no barrier is complete any more.
-    this.#partial = true
-    this.#options.sink.uncovered(fault)
+    const path = typeof error === 'object' && error !== null && 'path' in error ? error.path : undefined
+    // One path that cannot be followed: the rest is.
+    this.#inspector.leave(typeof path === 'string' ? path : this.#options.root, error)
+    this.#inspector.tellBlindSpots()
   }
 
   /** Silence for `debounceMs`: all that can be had where events have no order. */
@@ -194,11 +243,13 @@ class ChokidarBackend implements WatchBackend {
     return false
   }
 
-  async #inspect(deadline: number, signal: AbortSignal, startedAt: number): Promise<boolean> {
+  async #inspect(deadline: number, signal: AbortSignal, startedAt: Moment): Promise<boolean> {
     try {
       if (!(await this.#rootIsTheSame())) return false
       const giveUp = () => this.#closed || signal.aborted || performance.now() > deadline
-      return await this.#inspector.inspect(startedAt, giveUp)
+      const complete = await this.#inspector.inspect(giveUp)
+      if (complete) this.#inspector.settled(startedAt.wall, startedAt.monotonic)
+      return complete
     } catch (error) {
       this.#onError(error)
       return false

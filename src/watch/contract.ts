@@ -7,6 +7,8 @@
  * @module dsh-live-workspace/watch/contract
  */
 
+import type { SilenceRules } from './silence.ts'
+
 /** A reason why a watcher cannot be trusted, with what a person can do about it. */
 export interface WatchFault {
   /** One of the codes below, stable for tests and logs. */
@@ -41,8 +43,8 @@ export interface WatchSink {
   ready(): void
   /**
    * A part of the tree cannot be watched; the rest still is.
-   * @param directory - absolute path; it is not watched, with everything below it. Without one it is not
-   *   known which part that is.
+   * @param directory - absolute path; it and everything below it is not watched. Without it the part is
+   *   not known, and no barrier is clean any more.
    */
   uncovered(fault: WatchFault, directory?: string): void
   /** The backend cannot be trusted any more; the registry closes and replaces it. */
@@ -70,7 +72,10 @@ export interface WatchBackend {
   barrier(limitMs: number, signal: AbortSignal): Promise<BarrierOutcome>
   /** Number of directories watched, as far as the backend knows. */
   readonly watchedDirectories: number
-  /** Ignore rules, or what {@link BackendOptions.first} gives, have changed. */
+  /**
+   * The ignore rules or `first` changed: directories that are ignored now lose their watches, others get
+   * watches and are listed. A barrier that is called afterwards waits for that.
+   */
   refresh(): void
   /** Release every handle and timer; no call reaches the sink afterwards. */
   close(): Promise<void>
@@ -81,19 +86,28 @@ export interface BackendOptions {
   /** Real path of the root. */
   readonly root: string
   readonly sink: WatchSink
-  /** Whether a path is neither watched nor reported. */
-  readonly ignored: (path: string) => boolean
+  /**
+   * Whether a path is neither watched nor reported. It is asked once an entry; of files it knows only
+   * what they are called.
+   */
+  readonly ignored: (path: string, isDirectory: boolean) => boolean
+  /** Directories watched at most, besides `first`. */
+  readonly maxDirectories: number
+  /**
+   * Absolute directories that hold used files and instruction files. They and their ancestors below the
+   * root are watched before all others, also where they are ignored and when the limit is reached.
+   */
+  readonly first: () => readonly string[]
+  /** Resolves when `ignored` and `rules` have their answers: no directory is read before. Default: now. */
+  readonly prepared?: Promise<void>
+  /** What `ignored` judges by, for a backend that works in another thread. */
+  readonly rules?: () => SilenceRules
+  /** Time in ms after which a scan lets the event loop turn. Default 8. */
+  readonly sliceMs?: number
   /** Quiet time in ms that ends the wait where no exact barrier exists. */
   readonly debounceMs: number
   readonly polling: boolean
   readonly pollIntervalMs: number
-  /** Directories watched at the most; the rest is reported as uncovered. */
-  readonly maxDirectories: number
-  /**
-   * Absolute directories that hold used and instruction files. They and their ancestors below the root
-   * are watched before all others, and also when the cap is reached.
-   */
-  readonly first: () => readonly string[]
   /** Runs a callback outside any agent's async context; every handle is made inside it. */
   readonly detached: <T>(make: () => T) => T
 }

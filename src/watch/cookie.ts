@@ -58,17 +58,30 @@ export class CookieFence {
   readonly #directory: string
   readonly #watcher: FSWatcher
   readonly #waiting = new Map<string, (passed: boolean) => void>()
+  /** Cookies that were made and whose event has not come, the oldest first. */
+  readonly #outstanding = new Set<string>()
+  readonly #onEvent: () => void
+  readonly #onLost: () => void
   #next = 0
 
-  /** @throws when the temporary directory cannot be made or watched. */
-  constructor() {
+  /**
+   * @param onEvent - called for each event of the queue that is ours.
+   * @param onLost - called when a later cookie came before an earlier one: the queue has lost events.
+   * @throws when the temporary directory cannot be made or watched.
+   */
+  constructor(onEvent: () => void = () => undefined, onLost: () => void = () => undefined) {
+    this.#onEvent = onEvent
+    this.#onLost = onLost
     const home = realpathSync(tmpdir())
     removeLeftovers(home)
     this.#directory = mkdtempSync(join(home, `${PREFIX}${process.pid}-`))
     try {
       this.#watcher = watch(this.#directory, { persistent: false }, (_event, name) => {
-        if (name !== null) this.#waiting.get(name)?.(true)
+        this.#onEvent()
+        if (name !== null) this.#arrived(name)
       })
+      // No cookie comes any more, so that no barrier is passed.
+      this.#watcher.on('error', () => this.giveUp())
     } catch (error) {
       rmSync(this.#directory, { recursive: true, force: true })
       throw error
@@ -100,6 +113,7 @@ export class CookieFence {
       try {
         const path = join(this.#directory, name)
         closeSync(openSync(path, 'wx'))
+        this.#outstanding.add(name)
         unlinkSync(path)
       } catch {
         // No room or no permission for a cookie: the caller treats the barrier as not passed.
@@ -108,10 +122,29 @@ export class CookieFence {
     })
   }
 
+  #arrived(name: string): void {
+    // The removal of a cookie comes after its making.
+    if (!this.#outstanding.has(name)) return
+    let lost = false
+    for (const earlier of this.#outstanding) {
+      this.#outstanding.delete(earlier)
+      if (earlier === name) break
+      lost = true
+    }
+    if (lost) this.#onLost()
+    this.#waiting.get(name)?.(true)
+  }
+
+  /** The queue has lost events, as somebody else found out: what waits is not passed. */
+  giveUp(): void {
+    this.#outstanding.clear()
+    for (const settle of [...this.#waiting.values()]) settle(false)
+  }
+
   /** Close the handle, remove the directory and end every wait as not passed. */
   close(): void {
     this.#watcher.close()
     rmSync(this.#directory, { recursive: true, force: true })
-    for (const settle of [...this.#waiting.values()]) settle(false)
+    this.giveUp()
   }
 }

@@ -44,6 +44,22 @@ export const ignoreFileFault = (detail: string): WatchFault => ({
   remedy: 'make it a plain, readable and smaller file, or raise watch.maxIgnoreFileBytes',
 })
 
+/** More directories than are to be watched. */
+export const overLimit = (directories: number): WatchFault => ({
+  code: 'watch-limit',
+  reason: 'only a part of the directories is watched, because there are too many',
+  detail: `the limit is ${directories} directories`,
+  remedy:
+    'raise watch.maxWatchedDirectories and "sysctl fs.inotify.max_user_watches", or let git ignore large generated directories',
+})
+
+/** The thread of the native backend is gone. */
+export const THREAD_LOST: WatchFault = {
+  code: 'error',
+  reason: 'the thread that watches files ended unexpectedly',
+  remedy: 'watching starts again by itself; if it happens again, set watch.backend to "chokidar"',
+}
+
 /** Explain a watcher's error. */
 export const faultOf = (error: unknown): WatchFault => {
   switch (codeOf(error)) {

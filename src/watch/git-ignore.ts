@@ -54,19 +54,29 @@ const isIgnored = (rules: readonly Rules[], inside: string, isDirectory: boolean
 
 const parentOf = (inside: string): string => inside.slice(0, Math.max(0, inside.lastIndexOf('/')))
 
-interface Settings {
+/** Git's settings that matter here, as plain data. */
+export interface GitSettings {
   readonly ignoreCase: boolean
+  /** Absolute path of the user's own ignore file, there or not. */
   readonly excludesFile: string
 }
 
 /** What git-config(1) takes for true. */
 const TRUE = /^(true|yes|on|[+-]?0*[1-9]\d*)$/i
 
-const readSettings = async (root: string, env: NodeJS.ProcessEnv, timeoutMs: number): Promise<Settings> => {
+/**
+ * Ask git once for `core.excludesFile` and `core.ignorecase`; a later change of these two is not seen.
+ * @param root - real path of the work tree's root.
+ * @returns the settings; without git, or when it does not answer in time, its defaults. Never rejects.
+ */
+export const readGitSettings = async (
+  root: string,
+  { env = process.env, configTimeoutMs = 2000 }: GitIgnoreOptions = {},
+): Promise<GitSettings> => {
   const values = new Map<string, string>()
-  for (const entry of (
-    await askGit(root, ['config', '-z', '--list'], { env, timeoutMs, maxBytes: MAX_CONFIG_BYTES })
-  )?.split('\0') ?? []) {
+  const limits = { env, timeoutMs: configTimeoutMs, maxBytes: MAX_CONFIG_BYTES }
+  const listed = await askGit(root, ['config', '-z', '--list'], limits)
+  for (const entry of listed?.split('\0') ?? []) {
     const [key = '', ...value] = entry.split('\n')
     // A key without a value means true; of several values the last one holds.
     values.set(key, value.length === 0 ? 'true' : value.join('\n'))
@@ -88,7 +98,8 @@ const readSettings = async (root: string, env: NodeJS.ProcessEnv, timeoutMs: num
 export class GitIgnore {
   /** Real path of the work tree's root. */
   readonly root: string
-  readonly #settings: Settings
+  /** What another instance for the same root can be made from. */
+  readonly settings: GitSettings
   readonly #maxFileBytes: number
   readonly #maxDirectories: number
   readonly #directories = new Map<string, Directory>()
@@ -97,23 +108,21 @@ export class GitIgnore {
   readonly #refused = new Map<string, string>()
   #users: RuleFile | undefined
 
-  private constructor(root: string, settings: Settings, options: GitIgnoreOptions) {
+  constructor(root: string, settings: GitSettings, options: GitIgnoreOptions = {}) {
     this.root = root
-    this.#settings = settings
+    this.settings = settings
     this.#maxFileBytes = options.maxFileBytes ?? 256 * 1024
     this.#maxDirectories = options.maxDirectories ?? 100_000
     this.clear()
   }
 
   /**
-   * Ask git once for `core.excludesFile` and `core.ignorecase`; a later change of these two is not seen.
+   * The rules of a root with the settings that git has for it; see {@link readGitSettings}.
    * @param root - real path of the work tree's root. Without a repository there, `.gitignore` files and
    *   the user's excludes file apply all the same.
-   * @returns the rules; without git, or when it does not answer in time, with git's defaults. Never rejects.
    */
   static async open(root: string, options: GitIgnoreOptions = {}): Promise<GitIgnore> {
-    const settings = await readSettings(root, options.env ?? process.env, options.configTimeoutMs ?? 2000)
-    return new GitIgnore(root, settings, options)
+    return new GitIgnore(root, await readGitSettings(root, options), options)
   }
 
   /**
@@ -156,7 +165,7 @@ export class GitIgnore {
     if (inside === undefined) return false
     const parent = parentOf(inside)
     const name = inside.slice(parent === '' ? 0 : parent.length + 1)
-    if (name !== '.git' && (this.#settings.ignoreCase ? name.toLowerCase() : name) !== '.gitignore') {
+    if (name !== '.git' && (this.settings.ignoreCase ? name.toLowerCase() : name) !== '.gitignore') {
       return this.#forget(inside)
     }
     if (attempt(() => this.#directory(parent).ignored)) return false
@@ -170,7 +179,7 @@ export class GitIgnore {
     this.#outside.clear()
     this.#refused.clear()
     this.#users = undefined
-    this.#outside.add(this.#settings.excludesFile)
+    this.#outside.add(this.settings.excludesFile)
   }
 
   /**
@@ -236,7 +245,7 @@ export class GitIgnore {
   }
 
   #usersFile(): RuleFile | undefined {
-    this.#users ??= this.#read(this.#settings.excludesFile)
+    this.#users ??= this.#read(this.settings.excludesFile)
     return this.#users
   }
 
@@ -248,7 +257,7 @@ export class GitIgnore {
       this.#refused.set(path, content.refused)
       return undefined
     }
-    const file = new RuleFile(path, content.bytes, this.#settings.ignoreCase)
+    const file = new RuleFile(path, content.bytes, this.settings.ignoreCase)
     if (file.leftOut > 0) this.#refused.set(path, `${file.leftOut} of its rules would take too long`)
     return file
   }

@@ -3,7 +3,7 @@
  *
  * @module dsh-live-workspace/watch/root-watch
  */
-import { dirname } from 'node:path'
+import { basename, dirname } from 'node:path'
 import type { WatchConfig } from '../config.ts'
 import { Burst, suspiciousBurst } from './burst.ts'
 import type { BackendFactory, BarrierOutcome, WatchBackend, WatchFault, WatchSink } from './contract.ts'
@@ -18,6 +18,7 @@ import { type FollowRequest, OutsideWatches } from './outside.ts'
 import { Preferences } from './preferences.ts'
 import type { ProbeResult, ProbeSystem } from './probe.ts'
 import { type PastFault, Recovery } from './recovery.ts'
+import { NATIVE } from './platform.ts'
 import { isWithin } from './root.ts'
 import type { Identity } from './root-identity.ts'
 import { Silence } from './silence.ts'
@@ -65,6 +66,8 @@ export class RootWatch {
   readonly #burst: Burst
   readonly #ending = new AbortController()
   readonly #reportedIgnoreFiles = new Set<string>()
+  /** The ignore rules are known. */
+  readonly #prepared: Promise<void>
   #coverage: Coverage
   #backend: WatchBackend | undefined
   #closing: Promise<void> = Promise.resolve()
@@ -109,8 +112,8 @@ export class RootWatch {
       report: (fault) => options.report(root, fault),
     })
     this.#burst = new Burst(suspiciousBurst(), () => this.#noteAll())
+    this.#prepared = local ? this.#openSilence() : Promise.resolve()
     this.#outside = new OutsideWatches(options.detached, (path) => this.#note(path, undefined))
-    if (local) void this.#openSilence()
     this.#coverage = config.backend === 'off' ? { kind: 'off' } : { kind: 'starting' }
     if (!local) this.#coverage = { kind: 'remote' }
     if (this.#coverage.kind !== 'starting') return
@@ -171,7 +174,10 @@ export class RootWatch {
   }
 
   covers(path: string): boolean {
-    return isWithin(this.root, path) && !this.#silence.unwatched(path) && !this.#gaps.has(path)
+    if (!isWithin(this.root, path) || this.#silence.unwatched(path)) return false
+    const directory = dirname(path)
+    if (directory !== this.root && this.#silence.prunes(directory)) return false
+    return !this.#gaps.has(path)
   }
 
   ignores(path: string, isDirectory: boolean): boolean {
@@ -223,6 +229,8 @@ export class RootWatch {
   #note(path: string, existed: boolean | undefined): void {
     if (this.#closed) return
     if (this.#silence.noticed(path)) this.#rulesChanged()
+    // It tells where a repository begins, and nothing else.
+    if (basename(path) === '.git') return
     this.#journal.note(path, existed, performance.now())
   }
 
@@ -236,7 +244,8 @@ export class RootWatch {
   async #openSilence(): Promise<void> {
     await this.#silence.open()
     if (this.#closed) return
-    this.#rulesChanged()
+    // The backend waits for them; only what is covered may be another.
+    this.#generation += 1
     this.#outside.follow({ directories: [], names: [], files: this.#silence.sources }, (path) =>
       this.covers(path),
     )
@@ -312,7 +321,8 @@ export class RootWatch {
       invalidate: (path, existed) => {
         if (!mine()) return
         this.#note(path, existed)
-        this.#burst.count()
+        // Another thread has its own queue, and looks after that itself.
+        if (this.#backend?.name !== NATIVE) this.#burst.count()
       },
       invalidateAll: () => {
         if (mine()) this.#noteAll()
@@ -333,7 +343,11 @@ export class RootWatch {
         this.#options.backend({
           root: this.root,
           sink,
-          ignored: (path) => this.#silence.unwatched(path),
+          ignored: (path, isDirectory) =>
+            isDirectory ? this.#silence.prunes(path) : this.#silence.unwatched(path),
+          prepared: this.#prepared,
+          rules: () => this.#silence.rules,
+          sliceMs: config.scanSliceMs,
           debounceMs: config.debounceMs,
           polling: config.backend === 'polling',
           pollIntervalMs: config.pollIntervalMs,

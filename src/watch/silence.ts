@@ -4,7 +4,7 @@
  * @module dsh-live-workspace/watch/silence
  */
 import { basename, dirname, sep } from 'node:path'
-import { GitIgnore } from './git-ignore.ts'
+import { GitIgnore, type GitSettings, readGitSettings } from './git-ignore.ts'
 import { isWithin } from './root.ts'
 
 /** What is silent in a root. */
@@ -25,28 +25,53 @@ export interface SilenceOptions {
   readonly gitTimeoutMs: number
 }
 
+/** The rules of one root as plain data, from which another thread makes the same rules. */
+export interface SilenceRules {
+  readonly options: SilenceOptions
+  /** What git said of itself; absent while it has not been asked, or is not to be. */
+  readonly git: GitSettings | undefined
+}
+
 /** The rules of one root. */
 export class Silence {
   readonly #options: SilenceOptions
   readonly #own: readonly string[]
+  readonly #names: ReadonlySet<string>
   #git: GitIgnore | undefined
   /** Whether a directory is the root of another repository. */
   readonly #foreign = new Map<string, boolean>()
 
   constructor(options: SilenceOptions) {
     this.#options = options
+    this.#names = new Set(options.ignoredDirectories)
     // A session may work inside the harness's home; then only the parts below it are silent.
     this.#own = options.ownPaths.filter((path) => path !== options.root && isWithin(options.root, path))
   }
 
+  /** The same rules as another instance has. */
+  static from({ options, git }: SilenceRules): Silence {
+    const silence = new Silence(options)
+    if (git) silence.#git = silence.#gitIgnore(git)
+    return silence
+  }
+
+  /** What {@link Silence.from} needs. */
+  get rules(): SilenceRules {
+    return { options: this.#options, git: this.#git?.settings }
+  }
+
   /** Read git's settings. Until then, and without git, only names count. */
   async open(): Promise<void> {
-    const { root, respectGitignore, maxIgnoreFileBytes, maxIgnoreDirectories, gitTimeoutMs } = this.#options
+    const { root, respectGitignore, gitTimeoutMs } = this.#options
     if (!respectGitignore) return
-    this.#git = await GitIgnore.open(root, {
+    this.#git = this.#gitIgnore(await readGitSettings(root, { configTimeoutMs: gitTimeoutMs }))
+  }
+
+  #gitIgnore(settings: GitSettings): GitIgnore {
+    const { root, maxIgnoreFileBytes, maxIgnoreDirectories } = this.#options
+    return new GitIgnore(root, settings, {
       maxFileBytes: maxIgnoreFileBytes,
       maxDirectories: maxIgnoreDirectories,
-      configTimeoutMs: gitTimeoutMs,
     })
   }
 
@@ -62,12 +87,12 @@ export class Silence {
 
   /**
    * Something changed at this path, which may be a rule.
-   * @returns whether rules changed with it.
+   * @returns whether answers given before may be wrong now.
    */
   noticed(path: string): boolean {
-    const changed = this.#git?.invalidate(path) === true || basename(path) === '.git'
-    if (changed) this.#foreign.clear()
-    return changed
+    if (this.#git?.invalidate(path) !== true) return false
+    this.#foreign.clear()
+    return true
   }
 
   /** Events were missed: every rule is read again. */
@@ -76,14 +101,19 @@ export class Silence {
     this.#foreign.clear()
   }
 
-  /** Whether a path is not even watched. */
+  /** Whether a path goes unwatched because of a name on its way, or because it is the harness's own. */
   unwatched(path: string): boolean {
-    const { root, ignoredDirectories } = this.#options
+    const { root } = this.#options
     if (path === root) return false
-    if (ignoredDirectories.includes(basename(path)) || this.#own.some((own) => isWithin(own, path)))
-      return true
+    if (this.#own.some((own) => isWithin(own, path))) return true
+    if (this.#names.has(basename(path))) return true
     const inside = isWithin(root, path) ? path.slice(root.length) : path
-    return inside.split(sep).some((segment) => ignoredDirectories.includes(segment))
+    return inside.split(sep).some((segment) => this.#names.has(segment))
+  }
+
+  /** Whether a directory gets no watch: git ignores it, too. Nothing in it can be taken out of that. */
+  prunes(directory: string): boolean {
+    return this.unwatched(directory) || this.#git?.ignores(directory, true) === true
   }
 
   /** Whether a change of a path is no news to a session that has not used it. */

@@ -11,11 +11,10 @@ import * as toolFs from '@deepseek-ai/dsh-tool-fs'
 import { defineTool, ToolRuntime } from '@deepseek-ai/dsh-tools'
 import { Host } from '../../src/host.ts'
 import { Reporter } from '../../src/log.ts'
-import { chokidarBackend } from '../../src/watch/chokidar.ts'
 import { WatchRegistry } from '../../src/watch/registry.ts'
 import { type ModelRequest, ScriptedAdapter, type ToolCall } from '../support/scripted-adapter.ts'
 import { waitFor, within } from '../support/wait.ts'
-import { config, type Mode } from './watching.ts'
+import { backendOf, config, type Mode } from './watching.ts'
 
 const LIMIT_MS = 60_000
 
@@ -105,7 +104,7 @@ export class BenchHost {
     const apply = (ctx: Context): void => {
       const registry = new WatchRegistry({
         config: config.watch,
-        backend: (options) => chokidarBackend(options, mode),
+        backend: backendOf(mode),
         detached: (make) => make(),
         report: (_root, { reason, detail }) => faults.push(`${reason}: ${detail ?? ''}`),
       })

@@ -58,6 +58,7 @@ export const runQuiet = async (plan: QuietPlan): Promise<QuietResult> => {
       return new Turns(host, subject === 'debounce' ? 0 : WARM_UP_TURNS)
     }
     const turns = {
+      native: await start('native'),
       cookie: await start('cookie'),
       debounce: await start('debounce'),
       bare: await start('bare'),
@@ -72,12 +73,14 @@ export const runQuiet = async (plan: QuietPlan): Promise<QuietResult> => {
         if (round % Math.ceil(rounds / plan.turns[subject]) === 0) await turns[subject].turn()
       }
     }
-    await turns.cookie.proveAttention(plan.used[0] ?? '')
+    await turns.native.proveAttention(plan.used[0] ?? '')
+    await turns.cookie.proveAttention(plan.used[1] ?? '')
     return {
       usedFiles: plan.used.length,
       treeFiles: plan.treeFiles,
       restMs: REST_MS,
       preStepMs: {
+        native: turns.native.spreads,
         cookie: turns.cookie.spreads,
         debounce: turns.debounce.spreads,
         bare: turns.bare.spreads,

@@ -59,7 +59,7 @@ export const printBlocks = (blocks: readonly Block[]): void => {
   )
   for (const { mode, load, misses, cutShort } of blocks) {
     if (cutShort) console.log(`\n  ${modeNames[mode]}, ${load}: stopped early, its time was up.`)
-    if (mode !== 'cookie') continue
+    if (mode === 'debounce') continue
     for (const miss of misses.slice(0, MISSES_SHOWN)) {
       console.log(
         `\n  MISSED (${load}) ${miss.operation}, trial ${miss.trial}, ${miss.outcome} after ${miss.waitedMs} ms, ` +

@@ -69,7 +69,11 @@ export interface TrialsPlan {
 }
 
 /** Ages in ms at which a trial's own directory is changed: chokidar is at work in it, or has finished. */
-const AGES_MS: Readonly<Record<Mode, readonly number[]>> = { cookie: [0, 5, 20, 120], debounce: [150] }
+const AGES_MS: Readonly<Record<Mode, readonly number[]>> = {
+  native: [0, 5, 20, 120],
+  cookie: [0, 5, 20, 120],
+  debounce: [150],
+}
 const SETTLE_MS = 300
 const SCRATCH_KEPT = 40
 const MISSES_KEPT = 50
@@ -216,7 +220,7 @@ class TrialBlock {
 
   /** What was put back is no part of the next trial. */
   async #settle(): Promise<void> {
-    if (this.#mode === 'cookie') await this.#barrier()
+    if (this.#mode !== 'debounce') await this.#barrier()
     // Where that costs half a second: the events are delivered, and the next trial uses other files.
     else await pause(10)
   }

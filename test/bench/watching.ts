@@ -1,20 +1,32 @@
 /** The watcher as a session meets it: registry, journal and backend, with a chosen end of the wait. */
 import { checkConfig } from '../../src/config.ts'
 import { chokidarBackend } from '../../src/watch/chokidar.ts'
+import type { BackendFactory } from '../../src/watch/contract.ts'
+import { nativeBackend } from '../../src/watch/native/backend.ts'
 import { type RootReader, WatchRegistry } from '../../src/watch/registry.ts'
 import { waitFor } from '../support/wait.ts'
 
-/** The same backend with its exact barrier, or with the wait for silence that it replaces. */
-export const modes = ['cookie', 'debounce'] as const
+/** The native backend; chokidar with its exact barrier, or with the wait for silence that it replaces. */
+export const modes = ['native', 'cookie', 'debounce'] as const
 export type Mode = (typeof modes)[number]
 
 /** The defaults of the bundle: 75 ms of silence, 500 ms at the longest. */
 export const config = checkConfig({})
 
 export const modeNames: Readonly<Record<Mode, string>> = {
+  native: 'native',
   cookie: 'exact barrier',
   debounce: `debounce ${config.watch.debounceMs}/${config.watch.maxWaitMs} ms`,
 }
+
+export const backendOf = (mode: Mode): BackendFactory =>
+  mode === 'native'
+    ? nativeBackend({
+        onNoThread: (detail) => {
+          throw new Error(`no thread: ${detail}`)
+        },
+      })
+    : (options) => chokidarBackend(options, mode)
 
 const READY_LIMIT_MS = 60_000
 
@@ -36,7 +48,7 @@ export const watchTree = async (
   const faults: string[] = []
   const registry = new WatchRegistry({
     config: config.watch,
-    backend: (options) => chokidarBackend(options, mode),
+    backend: backendOf(mode),
     detached: (make) => make(),
     report: (_root, { code, reason, detail }) => faults.push(`${code}: ${detail ?? reason}`),
   })

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { checkConfig, Config, ConfigError } from '../../src/config.ts'
 import { SILENT_FILESYSTEMS } from '../../src/watch/mounts.ts'
 
@@ -57,7 +57,7 @@ const numberKeys: readonly NumberKey[] = [
 ]
 
 const choiceKeys = [
-  { room: 'watch', key: 'backend', values: ['auto', 'chokidar', 'polling', 'off'] },
+  { room: 'watch', key: 'backend', values: ['auto', 'native', 'chokidar', 'polling', 'off'] },
   { room: 'notice', key: 'turnStopScope', values: ['workspace', 'session'] },
   { room: 'instructions', key: 'candidateSelection', values: ['distinct', 'first'] },
 ] as const
@@ -249,7 +249,7 @@ describe('the instructions room', () => {
 })
 
 describe.each(choiceKeys)('$key of $room', ({ room, key, values }) => {
-  it.each(['native', '', 'AUTO', 1, true, null, NaN, ['auto'], {}])('rejects %j', (value) => {
+  it.each(['inotify', '', 'AUTO', 1, true, null, NaN, ['auto'], {}])('rejects %j', (value) => {
     const message = rejection({ [room]: { [key]: value } })
     expect(message).toContain(`${room}.${key} is `)
     for (const each of values) expect(message).toContain(JSON.stringify(each))
@@ -395,7 +395,19 @@ describe('settings that do not fit each other', () => {
     expect(checkConfig({ watch: { restartDelayMs: 60_000 } }).watch.restartDelayMs).toBe(60_000)
   })
 
-  it.each(['chokidar', 'off'])('usePolling cannot stand beside backend "%s"', (backend) => {
+  it('takes the native backend for a wrong value where the system has no such watches', () => {
+    const { platform } = process
+    Object.defineProperty(process, 'platform', { value: 'darwin' })
+    onTestFinished(() => {
+      Object.defineProperty(process, 'platform', { value: platform })
+    })
+    expect(rejection({ watch: { backend: 'native' } })).toContain(
+      'watch.backend is "native"; allowed: "auto", "chokidar", "polling", "off" on darwin',
+    )
+    expect(checkConfig({ watch: { backend: 'chokidar' } }).watch.backend).toBe('chokidar')
+  })
+
+  it.each(['native', 'chokidar', 'off'])('usePolling cannot stand beside backend "%s"', (backend) => {
     expect(rejection({ watch: { usePolling: true, backend } })).toContain(
       `watch.usePolling is true; allowed: false beside watch.backend "${backend}"`,
     )

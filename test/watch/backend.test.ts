@@ -1,141 +1,36 @@
-import { execFileSync } from 'node:child_process'
-import {
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { lstatSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { dirname, join, relative } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import * as fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { checkConfig } from '../../src/config.ts'
-import { type BarrierKind, chokidarBackend, defaultBarrierKind } from '../../src/watch/chokidar.ts'
-import type { BackendOptions, WatchBackend, WatchFault, WatchSink } from '../../src/watch/contract.ts'
+import { defaultBarrierKind } from '../../src/watch/chokidar.ts'
+import type { BackendOptions, WatchFault } from '../../src/watch/contract.ts'
 import { Journal } from '../../src/watch/journal.ts'
 import { WatchRegistry } from '../../src/watch/registry.ts'
 import { waitFor, within } from '../support/wait.ts'
+import {
+  contenders,
+  factoryOf,
+  kernelWatches,
+  LIMIT_MS,
+  makeBase,
+  never,
+  outside,
+  Recorder,
+  remove,
+  settle,
+  start,
+  type Started,
+  type StartOptions,
+  startSettled,
+  temporaryRoot,
+  type Told,
+  write,
+} from '../support/watching.ts'
 
-const LIMIT_MS = 10_000
-const never = new AbortController().signal
-
-/** How much older than a barrier a file has to be, so that its own making is not taken for a change. */
-const SETTLED_MS = 100
-
-interface Told {
-  readonly path: string
-  readonly existed: boolean | undefined
-}
-
-/** Everything that a backend has said. */
-class Recorder implements WatchSink {
-  readonly told: Told[] = []
-  readonly faults: WatchFault[] = []
-  readonly uncoveredParts: WatchFault[] = []
-  readies = 0
-  alls = 0
-
-  invalidate(path: string, existed: boolean | undefined): void {
-    this.told.push({ path, existed })
-  }
-  invalidateAll(): void {
-    this.alls += 1
-  }
-  ready(): void {
-    this.readies += 1
-  }
-  uncovered(fault: WatchFault): void {
-    this.uncoveredParts.push(fault)
-  }
-  fault(fault: WatchFault): void {
-    this.faults.push(fault)
-  }
-
-  of(path: string): readonly Told[] {
-    return this.told.filter((each) => each.path === path)
-  }
-
-  /** Number of calls of any kind. */
-  get calls(): number {
-    return this.told.length + this.faults.length + this.uncoveredParts.length + this.readies + this.alls
-  }
-}
-
-const makeBase = (): string => realpathSync(mkdtempSync(join(tmpdir(), 'live-workspace-backend-')))
-
-const remove = (path: string): void => rmSync(path, { recursive: true, force: true })
-
-const write = (path: string, content = 'x\n'): void => {
-  mkdirSync(dirname(path), { recursive: true })
-  writeFileSync(path, content)
-}
-
-/**
- * Another process changes files. The loop of this one does not turn in between, so that nothing of the
- * change has been noticed when the call returns.
- */
-const outside = (cwd: string, script: string): void => {
-  execFileSync('/bin/sh', ['-ec', script], { cwd, stdio: ['ignore', 'ignore', 'inherit'] })
-}
-
-interface Started {
-  readonly backend: WatchBackend
-  readonly sink: Recorder
-}
-
-interface StartOptions {
-  readonly kind?: BarrierKind
-  readonly options?: Partial<BackendOptions>
-}
-
-const start = (root: string, { kind, options = {} }: StartOptions = {}): Started => {
-  const sink = new Recorder()
-  const all: BackendOptions = {
-    root,
-    sink,
-    ignored: (path) => relative(root, path).split('/').includes('node_modules'),
-    debounceMs: 50,
-    polling: false,
-    pollIntervalMs: 20,
-    maxDirectories: Infinity,
-    first: () => [],
-    detached: (make) => make(),
-    ...options,
-  }
-  return { backend: chokidarBackend(all, kind ?? defaultBarrierKind(all)), sink }
-}
-
-/** Ready, and everything that was made before is old. */
-const settle = async ({ backend, sink }: Started): Promise<void> => {
-  await waitFor(() => sink.readies > 0, { timeoutMs: LIMIT_MS, describe: 'the first scan' })
-  const madeBefore = Date.now()
-  await waitFor(() => Date.now() > madeBefore + SETTLED_MS, { timeoutMs: LIMIT_MS, describe: 'the clock' })
-  await backend.barrier(LIMIT_MS, never)
-}
-
-const startSettled = async (root: string, options?: StartOptions): Promise<Started> => {
-  const started = start(root, options)
-  onTestFinished(() => started.backend.close())
-  await settle(started)
-  return started
-}
-
-const temporaryRoot = (files: readonly string[]): { readonly base: string; readonly root: string } => {
-  const base = makeBase()
-  onTestFinished(() => remove(base))
-  const root = join(base, 'root')
-  mkdirSync(root)
-  for (const file of files) write(join(root, file))
-  return { base, root }
-}
+const onLinux = process.platform === 'linux'
 
 /** Path → identity and freshness of each file below a directory. */
 const snapshot = (root: string): ReadonlyMap<string, string> => {
@@ -378,117 +273,121 @@ const operations: readonly Operation[] = [
   },
 ]
 
-const onLinux = process.platform === 'linux'
+describe.runIf(onLinux).each(contenders)(
+  '%s, the exact barrier: what another process did just before it',
+  (via) => {
+    let base: string
+    let started: Started
+    const directoryOf = (operation: Operation): string =>
+      join(base, 'root', `op${operations.indexOf(operation)}`)
 
-describe.runIf(onLinux)('the exact barrier: what another process did just before it', () => {
-  let base: string
-  let started: Started
-  const directoryOf = (operation: Operation): string =>
-    join(base, 'root', `op${operations.indexOf(operation)}`)
+    beforeAll(async () => {
+      base = makeBase()
+      for (const file of ['whole/a', 'whole/s/b']) write(join(base, 'elsewhere', file))
+      for (const operation of operations)
+        for (const file of ['neighbour', ...operation.files]) write(join(directoryOf(operation), file))
+      started = start(join(base, 'root'), { via })
+      await settle(started)
+    })
 
-  beforeAll(async () => {
-    base = makeBase()
-    for (const file of ['whole/a', 'whole/s/b']) write(join(base, 'elsewhere', file))
-    for (const operation of operations)
-      for (const file of ['neighbour', ...operation.files]) write(join(directoryOf(operation), file))
-    started = start(join(base, 'root'))
-    await settle(started)
-  })
+    afterAll(async () => {
+      await started.backend.close()
+      remove(base)
+    })
 
-  afterAll(async () => {
-    await started.backend.close()
-    remove(base)
-  })
-
-  /** All files that some operation touches: nothing else is ever told. */
-  const touched = (): ReadonlySet<string> =>
-    new Set(
-      operations.flatMap((operation) =>
-        operation.stages.flatMap(({ told, also = [] }) =>
-          [...Object.keys(told), ...also].map((file) => join(directoryOf(operation), file)),
+    /** All files that some operation touches: nothing else is ever told. */
+    const touched = (): ReadonlySet<string> =>
+      new Set(
+        operations.flatMap((operation) =>
+          operation.stages.flatMap(({ told, also = [] }) =>
+            [...Object.keys(told), ...also].map((file) => join(directoryOf(operation), file)),
+          ),
         ),
-      ),
-    )
+      )
 
-  it.each(operations)('$name', async (operation) => {
-    const { backend, sink } = started
-    const directory = directoryOf(operation)
-    for (const { script, told } of operation.stages) {
+    it.each(operations)('$name', async (operation) => {
+      const { backend, sink } = started
+      const directory = directoryOf(operation)
+      for (const { script, told } of operation.stages) {
+        sink.told.length = 0
+        const before = snapshot(join(base, 'root'))
+        outside(directory, `ELSEWHERE='${join(base, 'elsewhere')}'\n${script}`)
+        expect(await backend.barrier(LIMIT_MS, never)).toBe('clean')
+        // Taken here: the library says more of the same later.
+        const said = [...sink.told]
+        const after = snapshot(join(base, 'root'))
+        const firstWords = Object.entries(told).map(([file, existed]) => {
+          const first = said.find(({ path }) => path === join(directory, file))
+          return [file, first === undefined ? 'not told' : existed === 'either' ? existed : first.existed]
+        })
+        expect(firstWords).toEqual(Object.entries(told))
+        const further = said.filter(({ path }) => !touched().has(path))
+        expect(further.filter(({ path }) => before.has(path) || after.has(path))).toEqual([])
+        // A directory may be named, what an event leaves open, and what came and went while it was looked at,
+        // if it cannot be taken for a loss: of the words on a path the first one counts.
+        const firstOfFurther = new Map(further.toReversed().map(({ path, existed }) => [path, existed]))
+        expect([...firstOfFurther].filter(([, existed]) => existed !== false)).toEqual([])
+      }
+      expect(sink.faults).toEqual([])
+      expect(sink.uncoveredParts).toEqual([])
+    })
+
+    it('misses nothing when it is called where an agent runs: after the answer of a system call', async () => {
+      const { backend, sink } = started
+      const file = join(base, 'root', 'op0', 'f')
+      for (let trial = 0; trial < 60; trial += 1) {
+        await readFile(file)
+        sink.told.length = 0
+        outside(dirname(file), `echo ${trial} > f`)
+        expect(await backend.barrier(LIMIT_MS, never)).toBe('clean')
+        expect(sink.of(file)).not.toEqual([])
+      }
+    })
+
+    it('serves several callers at once, each for what was done before its call', async () => {
+      const { backend, sink } = started
+      const directory = join(base, 'root', 'op0')
       sink.told.length = 0
-      const before = snapshot(join(base, 'root'))
-      outside(directory, `ELSEWHERE='${join(base, 'elsewhere')}'\n${script}`)
-      expect(await backend.barrier(LIMIT_MS, never)).toBe('clean')
-      // Taken here: the library says more of the same later.
-      const said = [...sink.told]
-      const after = snapshot(join(base, 'root'))
-      const firstWords = Object.entries(told).map(([file, existed]) => {
-        const first = said.find(({ path }) => path === join(directory, file))
-        return [file, first === undefined ? 'not told' : existed === 'either' ? existed : first.existed]
-      })
-      expect(firstWords).toEqual(Object.entries(told))
-      const further = said.filter(({ path }) => !touched().has(path))
-      expect(further.filter(({ path }) => before.has(path) || after.has(path))).toEqual([])
-      // A directory may be named, and what an event leaves open, if it cannot be taken for a loss.
-      expect(further.filter(({ existed }) => existed !== false)).toEqual([])
-    }
-    expect(sink.faults).toEqual([])
-    expect(sink.uncoveredParts).toEqual([])
-  })
+      outside(directory, 'echo one > f')
+      const first = backend.barrier(LIMIT_MS, never)
+      outside(directory, 'mkdir -p late/deep; echo two > late/deep/g')
+      const second = backend.barrier(LIMIT_MS, never)
+      expect(await first).toBe('clean')
+      expect(sink.of(join(directory, 'f'))).not.toEqual([])
+      expect(await second).toBe('clean')
+      expect(sink.of(join(directory, 'late', 'deep', 'g'))).not.toEqual([])
+    })
 
-  it('misses nothing when it is called where an agent runs: after the answer of a system call', async () => {
-    const { backend, sink } = started
-    const file = join(base, 'root', 'op0', 'f')
-    for (let trial = 0; trial < 60; trial += 1) {
-      await readFile(file)
+    it('is not passed by a caller who gives up, and harms no other', async () => {
+      const { backend, sink } = started
+      expect(await backend.barrier(LIMIT_MS, AbortSignal.abort())).toBe('unclean')
+      const directory = join(base, 'root', 'op0')
       sink.told.length = 0
-      outside(dirname(file), `echo ${trial} > f`)
-      expect(await backend.barrier(LIMIT_MS, never)).toBe('clean')
-      expect(sink.of(file)).not.toEqual([])
-    }
-  })
+      outside(directory, 'mkdir given-up; echo y > given-up/a')
+      const aborting = new AbortController()
+      const aborted = backend.barrier(LIMIT_MS, aborting.signal)
+      const patient = backend.barrier(LIMIT_MS, never)
+      aborting.abort()
+      expect(await aborted).toBe('unclean')
+      expect(await patient).toBe('clean')
+      expect(sink.of(join(directory, 'given-up', 'a'))).not.toEqual([])
+    })
 
-  it('serves several callers at once, each for what was done before its call', async () => {
-    const { backend, sink } = started
-    const directory = join(base, 'root', 'op0')
-    sink.told.length = 0
-    outside(directory, 'echo one > f')
-    const first = backend.barrier(LIMIT_MS, never)
-    outside(directory, 'mkdir -p late/deep; echo two > late/deep/g')
-    const second = backend.barrier(LIMIT_MS, never)
-    expect(await first).toBe('clean')
-    expect(sink.of(join(directory, 'f'))).not.toEqual([])
-    expect(await second).toBe('clean')
-    expect(sink.of(join(directory, 'late', 'deep', 'g'))).not.toEqual([])
-  })
+    it('leaves no timer behind when it is passed', async () => {
+      const timers = (): number =>
+        process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
+      const before = timers()
+      for (let trial = 0; trial < 50; trial += 1) await started.backend.barrier(1e8, never)
+      // Timers of others may come and go, but not by the dozen.
+      expect(timers() - before).toBeLessThan(25)
+    })
 
-  it('is not passed by a caller who gives up, and harms no other', async () => {
-    const { backend, sink } = started
-    expect(await backend.barrier(LIMIT_MS, AbortSignal.abort())).toBe('unclean')
-    const directory = join(base, 'root', 'op0')
-    sink.told.length = 0
-    outside(directory, 'mkdir given-up; echo y > given-up/a')
-    const aborting = new AbortController()
-    const aborted = backend.barrier(LIMIT_MS, aborting.signal)
-    const patient = backend.barrier(LIMIT_MS, never)
-    aborting.abort()
-    expect(await aborted).toBe('unclean')
-    expect(await patient).toBe('clean')
-    expect(sink.of(join(directory, 'given-up', 'a'))).not.toEqual([])
-  })
-
-  it('leaves no timer behind when it is passed', async () => {
-    const timers = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
-    const before = timers()
-    for (let trial = 0; trial < 50; trial += 1) await started.backend.barrier(1e8, never)
-    // Timers of others may come and go, but not by the dozen.
-    expect(timers() - before).toBeLessThan(25)
-  })
-
-  it('is passed each time while nothing happens', async () => {
-    const { backend } = started
-    for (let trial = 0; trial < 20; trial += 1) expect(await backend.barrier(LIMIT_MS, never)).toBe('clean')
-  })
-})
+    it('is passed each time while nothing happens', async () => {
+      const { backend } = started
+      for (let trial = 0; trial < 20; trial += 1) expect(await backend.barrier(LIMIT_MS, never)).toBe('clean')
+    })
+  },
+)
 
 const directoriesIn = (root: string): ReadonlySet<string> =>
   new Set(
@@ -517,43 +416,48 @@ const command = fc.oneof(
 
 const stages = fc.array(fc.array(command, { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 8 })
 
-describe.runIf(onLinux)('any commands in any order, with a barrier after each few', () => {
-  it('are told by the paths of all files that then differ, with whether they were there before', async () => {
-    const { root } = temporaryRoot(['a/a/a', 'a/b', 'b/a/c', 'c'])
-    const journal = new Journal(100_000)
-    const sink = new Recorder()
-    sink.invalidate = (path, existed) => journal.note(path, existed)
-    const { backend } = start(root, { options: { sink } })
-    onTestFinished(() => backend.close())
-    await settle({ backend, sink })
-    let cursor = journal.head
-    const check = async (commands: readonly string[]): Promise<void> => {
-      const before = snapshot(root)
-      const directories = directoriesIn(root)
-      outside(root, commands.map((each) => `(${each}) 2>/dev/null || true`).join('\n'))
-      expect(await backend.barrier(LIMIT_MS, never)).toBe('clean')
-      const after = snapshot(root)
-      const slice = journal.since(cursor)
-      cursor = slice.head
-      const told = new Map(slice.paths.map(({ path, existed }) => [path, existed]))
-      const differing = [...new Set([...before.keys(), ...after.keys()])]
-        .filter((path) => before.get(path) !== after.get(path))
-        .toSorted()
-      expect(differing.filter((path) => !told.has(path))).toEqual([])
-      // Whether a file that was a directory was there before has no answer.
-      const sure = differing.filter((path) => !directories.has(path))
-      expect(sure.map((path) => [path, told.get(path)])).toEqual(sure.map((path) => [path, before.has(path)]))
-    }
-    await fc.assert(
-      fc.asyncProperty(stages, async (script) => {
-        for (const commands of script) await check(commands)
-      }),
-      // Each run goes on with the tree of the last one, so that a smaller script would prove nothing.
-      { numRuns: 40, endOnFailure: true },
-    )
-    expect(sink.faults).toEqual([])
-  })
-})
+describe.runIf(onLinux).each(contenders)(
+  '%s, any commands in any order, with a barrier after each few',
+  (via) => {
+    it('are told by the paths of all files that then differ, with whether they were there before', async () => {
+      const { root } = temporaryRoot(['a/a/a', 'a/b', 'b/a/c', 'c'])
+      const journal = new Journal(100_000)
+      const sink = new Recorder()
+      sink.invalidate = (path, existed) => journal.note(path, existed)
+      const { backend } = start(root, { via, options: { sink } })
+      onTestFinished(() => backend.close())
+      await settle({ backend, sink })
+      let cursor = journal.head
+      const check = async (commands: readonly string[]): Promise<void> => {
+        const before = snapshot(root)
+        const directories = directoriesIn(root)
+        outside(root, commands.map((each) => `(${each}) 2>/dev/null || true`).join('\n'))
+        expect(await backend.barrier(LIMIT_MS, never)).toBe('clean')
+        const after = snapshot(root)
+        const slice = journal.since(cursor)
+        cursor = slice.head
+        const told = new Map(slice.paths.map(({ path, existed }) => [path, existed]))
+        const differing = [...new Set([...before.keys(), ...after.keys()])]
+          .filter((path) => before.get(path) !== after.get(path))
+          .toSorted()
+        expect(differing.filter((path) => !told.has(path))).toEqual([])
+        // Whether a file that was a directory was there before has no answer.
+        const sure = differing.filter((path) => !directories.has(path))
+        expect(sure.map((path) => [path, told.get(path)])).toEqual(
+          sure.map((path) => [path, before.has(path)]),
+        )
+      }
+      await fc.assert(
+        fc.asyncProperty(stages, async (script) => {
+          for (const commands of script) await check(commands)
+        }),
+        // Each run goes on with the tree of the last one, so that a smaller script would prove nothing.
+        { numRuns: 40, endOnFailure: true },
+      )
+      expect(sink.faults).toEqual([])
+    })
+  },
+)
 
 describe.runIf(onLinux)('what the library says late', () => {
   it('does not make a file that came and went look like one that was there before', async () => {
@@ -578,19 +482,19 @@ describe.runIf(onLinux)('what the library says late', () => {
   })
 })
 
-describe('starting', () => {
+describe.runIf(onLinux).each(contenders)('%s, starting', (via) => {
   it('tells of ready once and invalidates nothing', async () => {
     const { root } = temporaryRoot(['a', 'd/b', 'd/e/c', 'node_modules/x'])
-    const { backend, sink } = await startSettled(root)
+    const { backend, sink } = await startSettled(root, { via })
     expect(sink.readies).toBe(1)
     expect(sink.told).toEqual([])
     expect(backend.watchedDirectories).toBe(3)
-    expect(backend.name).toBe('chokidar')
+    expect(backend.name).toBe(via === 'chokidar' ? 'chokidar' : 'native')
   })
 
   it('passes no barrier before it is ready', async () => {
     const { root } = temporaryRoot(['a'])
-    const { backend, sink } = start(root)
+    const { backend, sink } = start(root, { via })
     onTestFinished(() => backend.close())
     expect(await backend.barrier(LIMIT_MS, never)).toBe('unclean')
     await settle({ backend, sink })
@@ -601,6 +505,7 @@ describe('starting', () => {
     const { root } = temporaryRoot(['a'])
     let made = 0
     const { backend } = await startSettled(root, {
+      via,
       options: {
         detached: (make) => {
           made += 1
@@ -612,14 +517,14 @@ describe('starting', () => {
     const before = made
     outside(root, 'mkdir new')
     await backend.barrier(LIMIT_MS, never)
-    expect(made).toBeGreaterThanOrEqual(before + (onLinux ? 1 : 0))
+    expect(made).toBeGreaterThanOrEqual(before + (via === 'native' ? 0 : 1))
   })
 })
 
-describe.runIf(onLinux)('ignored directories', () => {
+describe.runIf(onLinux).each(contenders)('%s, ignored directories', (via) => {
   it('are silent, whatever happens to them or in them', async () => {
     const { root } = temporaryRoot(['a', 'node_modules/x', 'd/node_modules/y/z'])
-    const { backend, sink } = await startSettled(root)
+    const { backend, sink } = await startSettled(root, { via })
     for (const script of [
       'echo y > node_modules/x; echo y > node_modules/new; rm d/node_modules/y/z',
       'mkdir node_modules/fresh; echo y > node_modules/fresh/a',
@@ -637,7 +542,7 @@ describe.runIf(onLinux)('ignored directories', () => {
   })
 })
 
-describe.runIf(onLinux)('the root', () => {
+describe.runIf(onLinux).each(contenders)('%s, the root', (via) => {
   it.each([
     ['removed', (root: string) => remove(root)],
     ['moved away', (root: string) => renameSync(root, `${root}-away`)],
@@ -650,7 +555,7 @@ describe.runIf(onLinux)('the root', () => {
     ],
   ])('when it is %s, no barrier is passed and the fault says so', async (_what, lose) => {
     const { root } = temporaryRoot(['a', 'd/b'])
-    const { backend, sink } = await startSettled(root)
+    const { backend, sink } = await startSettled(root, { via })
     lose(root)
     expect(await backend.barrier(LIMIT_MS, never)).toBe('unclean')
     expect(sink.faults.map(({ code }) => code)).toContain('root-lost')
@@ -659,7 +564,7 @@ describe.runIf(onLinux)('the root', () => {
   it('when it is not there at the start, passes no barrier', async () => {
     const { root } = temporaryRoot([])
     remove(root)
-    const { backend, sink } = start(root)
+    const { backend, sink } = start(root, { via })
     onTestFinished(() => backend.close())
     await waitFor(() => sink.calls > 0, { timeoutMs: LIMIT_MS, describe: 'any word of the backend' })
     expect(await backend.barrier(LIMIT_MS, never)).toBe('unclean')
@@ -670,7 +575,7 @@ describe.runIf(onLinux)('the root', () => {
     const reported: WatchFault['code'][] = []
     const registry = new WatchRegistry({
       config: checkConfig({ watch: { restartDelayMs: 20, maxRestartDelayMs: 20 } }).watch,
-      backend: chokidarBackend,
+      backend: factoryOf(via),
       detached: (make) => make(),
       report: (_root, { code }) => reported.push(code),
     })
@@ -694,18 +599,7 @@ describe.runIf(onLinux)('the root', () => {
   })
 })
 
-/** Directories and files that this process has asked the kernel to watch. */
-const kernelWatches = (): number => {
-  let count = 0
-  for (const fd of readdirSync('/proc/self/fdinfo')) {
-    const path = `/proc/self/fdinfo/${fd}`
-    // The listing has a descriptor of its own, which is gone by now.
-    if (existsSync(path)) count += readFileSync(path, 'utf8').match(/^inotify wd:/gm)?.length ?? 0
-  }
-  return count
-}
-
-describe.runIf(onLinux)('closing', () => {
+describe.runIf(onLinux).each(contenders)('%s, closing', (via) => {
   it('leaves no handle and no file', async () => {
     const { base, root } = temporaryRoot(['a', 'd/b', 'd/e/c'])
     const temporary = join(base, 'tmp')
@@ -715,7 +609,7 @@ describe.runIf(onLinux)('closing', () => {
       vi.unstubAllEnvs()
     })
     const before = kernelWatches()
-    const started = start(root)
+    const started = start(root, { via })
     await settle(started)
     // Directories that get a handle of their own are closed too.
     outside(root, 'mkdir -p new/deep; echo y > new/deep/a; mv d moved')
@@ -729,7 +623,7 @@ describe.runIf(onLinux)('closing', () => {
 
   it('is not needed for directories that are gone: their handles are closed by then', async () => {
     const { base, root } = temporaryRoot(['a'])
-    const { backend } = await startSettled(root)
+    const { backend } = await startSettled(root, { via })
     const before = kernelWatches()
     outside(root, 'for d in a1 a2 a3 a4 a5 a6 a7 a8; do mkdir -p $d/deep; echo y > $d/deep/f; done')
     expect(await backend.barrier(LIMIT_MS, never)).toBe('clean')
@@ -745,8 +639,8 @@ describe.runIf(onLinux)('closing', () => {
 
   it('ends every word to the sink', async () => {
     const { root } = temporaryRoot(['a', 'd/b'])
-    const closed = await startSettled(root)
-    const witness = await startSettled(root)
+    const closed = await startSettled(root, { via })
+    const witness = await startSettled(root, { via })
     // Begun before, so that events and listings are under way.
     outside(root, 'echo y > a; mkdir -p new/deep; echo y > new/deep/a; rm -r d')
     await closed.backend.close()
@@ -762,7 +656,7 @@ describe.runIf(onLinux)('closing', () => {
 
   it('ends a barrier that waits, as not passed, and every later one', async () => {
     const { root } = temporaryRoot(['a'])
-    const { backend } = await startSettled(root)
+    const { backend } = await startSettled(root, { via })
     outside(root, 'mkdir -p new/deep; echo y > new/deep/a')
     const waiting = backend.barrier(LIMIT_MS, never)
     const closing = backend.close()
@@ -774,7 +668,7 @@ describe.runIf(onLinux)('closing', () => {
   it('can come before the first scan is over, and twice', async () => {
     const { root } = temporaryRoot(['a', 'd/b', 'd/e/c'])
     const before = kernelWatches()
-    const { backend, sink } = start(root)
+    const { backend, sink } = start(root, { via })
     await backend.close()
     await backend.close()
     expect(kernelWatches()).toBe(before)
@@ -793,11 +687,11 @@ describe('the barrier where events have no order', () => {
       root: '/',
       sink: new Recorder(),
       ignored: () => true,
+      maxDirectories: 1,
+      first: () => [],
       debounceMs: 1,
       polling,
       pollIntervalMs: 1,
-      maxDirectories: 1,
-      first: () => [],
       detached: (make) => make(),
     })
     expect(defaultBarrierKind(options(true))).toBe('debounce')
@@ -845,6 +739,28 @@ describe('the barrier where events have no order', () => {
       expect(await within(last, bounded)).toBe('unclean')
     },
   )
+
+  it('brings in a directory that git ignores no longer, without what is old in it', async () => {
+    const { root } = temporaryRoot(['a', 'build/deep/old', 'build/x'])
+    write(join(root, '.gitignore'), 'build/\n')
+    const { backend, sink } = await startSettled(root, {
+      options: { polling: true },
+      rules: { respectGitignore: true },
+    })
+    expect(backend.watchedDirectories).toBe(1)
+    write(join(root, '.gitignore'), '# nothing\n')
+    const bounded = { timeoutMs: LIMIT_MS, describe: () => JSON.stringify(sink.told) }
+    await waitFor(async () => {
+      await backend.barrier(LIMIT_MS, never)
+      return backend.watchedDirectories === 3
+    }, bounded)
+    write(join(root, 'build', 'deep', 'new'))
+    await waitFor(async () => {
+      await backend.barrier(LIMIT_MS, never)
+      return sink.of(join(root, 'build/deep/new')).length > 0
+    }, bounded)
+    expect([...sink.of(join(root, 'build/deep/old')), ...sink.of(join(root, 'build/x'))]).toEqual([])
+  })
 
   it('ends at the limit where it is never quiet', async () => {
     const { root } = temporaryRoot(['a'])

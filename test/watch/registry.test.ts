@@ -205,7 +205,7 @@ describe('what is ignored', () => {
   ])('of "%s": %s', (path, ignored) => {
     const { registry, backend } = scene()
     const reader = registry.join(root, true)
-    expect(backend(0).options.ignored(join(root, path))).toBe(ignored)
+    expect(backend(0).options.ignored(join(root, path), false)).toBe(ignored)
     expect(reader.covers(join(root, path))).toBe(!ignored)
   })
 
@@ -214,8 +214,8 @@ describe('what is ignored', () => {
     mkdirSync(inside, { recursive: true })
     const { registry, backend } = scene()
     registry.join(inside, true)
-    expect(backend(0).options.ignored(join(inside, 'a.js'))).toBe(false)
-    expect(backend(0).options.ignored(inside)).toBe(false)
+    expect(backend(0).options.ignored(join(inside, 'a.js'), false)).toBe(false)
+    expect(backend(0).options.ignored(inside, true)).toBe(false)
   })
 
   it('covers nothing outside the root', () => {

@@ -33,7 +33,12 @@ describe('the row without a configuration', () => {
 describe('a wrong setting fails the load and says which, what it is and what is allowed', () => {
   it.each([
     // A kind of value that the key does not take.
-    [{ watch: { backend: 'inotify' } }, 'watch.backend', '"inotify"', '"auto", "chokidar", "polling", "off"'],
+    [
+      { watch: { backend: 'inotify' } },
+      'watch.backend',
+      '"inotify"',
+      '"auto", "native", "chokidar", "polling", "off"',
+    ],
     [{ watch: { backend: null } }, 'watch.backend', 'null', '"auto"'],
     [{ watch: { usePolling: 'yes' } }, 'watch.usePolling', '"yes"', 'true or false'],
     [{ watch: { debounceMs: '75' } }, 'watch.debounceMs', '"75"', 'a whole number from 0 to 60000'],
