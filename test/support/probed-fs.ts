@@ -1,9 +1,12 @@
 import type { FsInfo, FsTarget } from '@deepseek-ai/dsh-fs'
 import { LocalFileSystem } from '@deepseek-ai/dsh-fs-local'
+import { setTimeout as pause } from 'node:timers/promises'
 import { gate, type Gate } from './wait.ts'
 
 type Fault =
-  { readonly kind: 'throw'; readonly message: string } | { readonly kind: 'hang'; readonly gate: Gate }
+  | { readonly kind: 'throw'; readonly message: string }
+  | { readonly kind: 'hang'; readonly gate: Gate }
+  | { readonly kind: 'slow'; readonly delayMs: number }
 
 /** What the filesystem service does with single files, and what it was asked. */
 export class FsProbe {
@@ -19,6 +22,11 @@ export class FsProbe {
   /** Every `stat` of this real path hangs until {@link heal}. */
   hangStat(path: string): void {
     this.#faults.set(path, { kind: 'hang', gate: gate() })
+  }
+
+  /** Every `stat` of this real path takes this much longer until {@link heal}. */
+  delayStat(path: string, delayMs: number): void {
+    this.#faults.set(path, { kind: 'slow', delayMs })
   }
 
   heal(path: string): void {
@@ -46,6 +54,10 @@ export class FsProbe {
     const fault = this.#faults.get(path)
     if (fault === undefined) return
     if (fault.kind === 'throw') throw new Error(fault.message)
+    if (fault.kind === 'slow') {
+      await pause(fault.delayMs)
+      return
+    }
     this.#hanging += 1
     await fault.gate.passed
     this.#hanging -= 1
