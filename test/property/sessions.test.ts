@@ -7,6 +7,7 @@ import { rmSync } from 'node:fs'
 import * as fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { BackendFactory, WatchFault, WatchSink } from '../../src/watch/contract.ts'
+import type { Harness } from '../support/harness.ts'
 import { type Deed, deedFor } from './deeds.ts'
 import { type AfterResume, World } from './world.ts'
 import { makeTemplate } from './workspace.ts'
@@ -39,12 +40,17 @@ const PATIENCE_MS = 10 * MINUTE_MS
 const longMinutes = Number(process.env['LIVE_WORKSPACE_LONG_MINUTES'] ?? 0)
 
 let template: string
+let host: Harness | undefined
+let number = 0
 
 beforeAll(() => {
   template = makeTemplate()
 })
 
-afterAll(() => rmSync(template, { recursive: true, force: true }))
+afterAll(async () => {
+  await host?.dispose()
+  rmSync(template, { recursive: true, force: true })
+})
 
 class Command implements fc.AsyncCommand<World, World> {
   readonly #deed: Deed
@@ -86,18 +92,24 @@ const property = fc.asyncProperty(
   ),
   async ([options, commands]) => {
     sinks.clear()
-    const t0 = performance.now()
-    const world = await World.make({ ...options, template, afterResume: AFTER_RESUME, breakWatchers })
+    number += 1
+    host ??= await World.host()
     try {
-      const t1 = performance.now()
+      const world = await World.make(host, number, {
+        ...options,
+        template,
+        afterResume: AFTER_RESUME,
+        breakWatchers,
+      })
       await fc.asyncModelRun(() => ({ model: world, real: world }), commands)
-      const t2 = performance.now()
       await world.end()
-      const t3 = performance.now()
       await world.dispose()
-      process.stderr.write(`T ${[t1 - t0, t2 - t1, t3 - t2, performance.now() - t3].map(Math.round).join(' ')} ${[...commands].length}\n`)
-    } finally {
-      await world.dispose()
+    } catch (error) {
+      // The next run gets services that nothing has happened to.
+      const used = host
+      host = undefined
+      await used.dispose()
+      throw error
     }
   },
 )
@@ -106,7 +118,10 @@ describe('whatever sessions, people and faults do', () => {
   it.skipIf(longMinutes > 0)(
     'everything about used files is told, once, and no message that was lost has consumed anything',
     async () => {
-      await fc.assert(property, { numRuns: RUNS })
+      await fc.assert(property, {
+        numRuns: Number(process.env['PROOF_RUNS'] ?? RUNS),
+        endOnFailure: process.env['PROOF_END'] !== undefined,
+      })
     },
     PATIENCE_MS,
   )

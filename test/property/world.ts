@@ -2,7 +2,8 @@
  * Sessions of the real services on one real workspace, each with an oracle that judges after every
  * boundary.
  */
-import { relative, resolve } from 'node:path'
+import { rmSync } from 'node:fs'
+import { join, relative, resolve } from 'node:path'
 import type { Agent, PreStepDecision } from '@deepseek-ai/dsh-agent'
 import type { UserMessage } from '@deepseek-ai/dsh-llm'
 import type { SessionEvent } from '@deepseek-ai/dsh-session'
@@ -66,6 +67,7 @@ export class World {
   readonly #options: WorldOptions
   readonly #members: Member[] = []
   readonly #failing = new Set<string>()
+  readonly #disposers: (() => unknown)[] = []
 
   private constructor(harness: Harness, workspace: Workspace, options: WorldOptions) {
     this.#harness = harness
@@ -73,31 +75,28 @@ export class World {
     this.#options = options
   }
 
-  static async make(options: WorldOptions): Promise<World> {
-    const harness = await Harness.boot({
-      git: false,
-      compaction: true,
-      persistence: true,
-      config: configOf(options),
-    })
-    try {
-      const workspace = new Workspace(options.template, harness.workspace, `${harness.base}/staging`)
-      const world = new World(harness, workspace, options)
-      world.#listen()
-      for (let index = 0; index < options.sessions; index++) await world.#join(index)
-      return world
-    } catch (error) {
-      await harness.dispose()
-      throw error
-    }
+  /** The services of any number of worlds, one after the other. */
+  static async host(): Promise<Harness> {
+    return Harness.boot({ git: false, compaction: true, persistence: true, config: false })
   }
 
-  async #join(index: number): Promise<void> {
-    const cwd = index === 1 ? 'app' : '.'
-    const { notice } = this.#options
-    const { workspace: root } = this.#harness
-    const agent = await this.#harness.agent(`s${index}`, { cwd })
-    const oracle = new SessionOracle({ root, cwd: this.#workspace.path(cwd), ...notice })
+  /** @param number - tells this world from all others of the same host. */
+  static async make(harness: Harness, number: number, options: WorldOptions): Promise<World> {
+    const root = join(harness.base, `world-${number}`)
+    const workspace = new Workspace(options.template, root, join(harness.base, 'staging'))
+    const world = new World(harness, workspace, options)
+    harness.errors.length = 0
+    await harness.mount(configOf(options))
+    world.#listen()
+    for (let index = 0; index < options.sessions; index++) await world.#join(index, `${number}-${index}`)
+    return world
+  }
+
+  async #join(index: number, name: string): Promise<void> {
+    const { root } = this.#workspace
+    const cwd = index === 1 ? this.#workspace.path('app') : root
+    const agent = await this.#harness.agent(name, { cwd })
+    const oracle = new SessionOracle({ root, cwd, ...this.#options.notice })
     this.#members.push({
       agent,
       oracle,
@@ -120,35 +119,40 @@ export class World {
 
   #listen(): void {
     const { ctx } = this.#harness
-    ctx.on('tools/result', (exec, { isError }) => {
-      this.#result(exec, isError)
-      return undefined
-    })
-    ctx.on('session/event', (session, event) => {
-      const member = this.#members.find(({ agent }) => agent.session === session)
-      if (member) follow(member, event)
-    })
-    ctx.on('tools/execute', async (exec, next) => {
-      const member = this.#memberOf(exec.agent)
-      if (member?.cancel === 'before the tool') {
-        member.cancel = undefined
-        member.agent.agent.cancel({ kind: 'user' })
-      }
-      return next()
-    })
-    ctx.on('agent/inbox/inserted', ({ agent, message }) => {
-      const member = this.#memberOf(agent)
-      if (member?.disturbance !== 'empty' || message.source.kind !== 'user') return
-      member.disturbance = undefined
-      member.disturbed = true
-      agent.inbox.remove(message.id)
-    })
+    this.#disposers.push(
+      ctx.on('tools/result', (exec, { isError }) => {
+        this.#result(exec, isError)
+        return undefined
+      }),
+      ctx.on('session/event', (session, event) => {
+        const member = this.#members.find(({ agent }) => agent.session === session)
+        if (member) follow(member, event)
+      }),
+      ctx.on('tools/execute', async (exec, next) => {
+        const member = this.#memberOf(exec.agent)
+        if (member?.cancel === 'before the tool') {
+          member.cancel = undefined
+          member.agent.agent.cancel({ kind: 'user' })
+        }
+        return next()
+      }),
+      ctx.on('agent/inbox/inserted', ({ agent, message }) => {
+        const member = this.#memberOf(agent)
+        if (member?.disturbance !== 'empty' || message.source.kind !== 'user') return
+        member.disturbance = undefined
+        member.disturbed = true
+        agent.inbox.remove(message.id)
+      }),
+    )
     this.#intercept()
   }
 
   /** Whoever is prepended last is the outermost, so this is repeated whenever the plugin is mounted. */
   #intercept(): void {
-    this.#harness.ctx.on('agent/pre-step', (payload, next) => this.#preStep(payload, next), { prepend: true })
+    const { ctx } = this.#harness
+    this.#disposers.push(
+      ctx.on('agent/pre-step', (payload, next) => this.#preStep(payload, next), { prepend: true }),
+    )
   }
 
   async #preStep(
@@ -176,7 +180,13 @@ export class World {
       const name = this.#absolute(member, path)
       const real = realAt(name)
       if (exec.name !== 'read') member.oracle.wrote(real)
-      const seen: Observation = { name, real, content: stateAt(name), signature: signatureAt(name), nested: false }
+      const seen: Observation = {
+        name,
+        real,
+        content: stateAt(name),
+        signature: signatureAt(name),
+        nested: false,
+      }
       observations.push(seen)
     }
     if (!failed) {
@@ -400,8 +410,16 @@ export class World {
     if (unexpected.length > 0) throw new Error(`reported: ${unexpected.join('; ')}`)
   }
 
+  /** Leave the host as it was. */
   async dispose(): Promise<void> {
-    await this.#harness.dispose()
+    this.#harness.probe.healAll()
+    await this.#harness.unmount()
+    for (const dispose of this.#disposers) dispose()
+    for (const { agent } of this.#members) {
+      await agent.dispose()
+      this.#harness.agents.delete(agent.name)
+    }
+    rmSync(this.#workspace.root, { recursive: true })
   }
 }
 
