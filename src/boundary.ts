@@ -209,6 +209,8 @@ export class Boundary {
     moment: Moment,
   ): Promise<Finding[]> {
     const settled = await Promise.all(asked)
+    // What an abort has cut short says nothing of any file.
+    if (moment.signal.aborted) return []
     const away = await this.#rootIsAway(state, settled, deadline)
     const findings: Finding[] = []
     for (const [subject, answer, compared] of settled) {
