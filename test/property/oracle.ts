@@ -291,7 +291,7 @@ export class SessionOracle {
   }
 
   /** With a trusted watcher nothing about other files may be missing either, before a request. */
-  #demandOthers(notice: ReadNotice | undefined, { kind }: BoundaryFacts): void {
+  #demandOthers(notice: ReadNotice | undefined, { kind, failing }: BoundaryFacts): void {
     if (!this.#accounted || kind !== 'request') return
     const now = signaturesBelow(this.#options.root)
     const named = new Set(
@@ -301,7 +301,14 @@ export class SessionOracle {
     let counted = (notice?.counted ?? 0) - (notice?.countedUsed ?? 0)
     const isUsed = (path: string) => this.#all().some(({ name, real }) => name === path || real === path)
     for (const [path, signature] of now) {
-      if (this.#accounted.get(path) === signature) continue
+      const before = this.#accounted.get(path)
+      if (before === signature) continue
+      if (failing.has(path)) {
+        // Told once the service can look at it.
+        if (before === undefined) now.delete(path)
+        else now.set(path, before)
+        continue
+      }
       if (isUsed(path) || this.#written.has(path)) continue
       if (paths.some((named) => path === named || path.startsWith(`${named}/`))) continue
       if (this.#others.get(path) === signature) continue

@@ -1,4 +1,4 @@
-import type { FsInfo, FsTarget } from '@deepseek-ai/dsh-fs'
+import type { FsDirEntry, FsInfo, FsPathInfo, FsTarget } from '@deepseek-ai/dsh-fs'
 import { LocalFileSystem } from '@deepseek-ai/dsh-fs-local'
 import { setTimeout as pause } from 'node:timers/promises'
 import { gate, type Gate } from './wait.ts'
@@ -13,6 +13,8 @@ export class FsProbe {
   readonly #faults = new Map<string, Fault>()
   readonly #stats = new Map<string, number>()
   #hanging = 0
+  /** Runs before every call of the service; what it throws is what the service throws. */
+  beforeCall: (method: string, path: string) => void = () => undefined
 
   /** Every `stat` of this real path fails until {@link heal}. */
   failStat(path: string, message = 'the disk is on fire'): void {
@@ -67,8 +69,42 @@ export class FsProbe {
 /** The local filesystem service, seen and disturbed by a probe. */
 export const probedFileSystem = (probe: FsProbe) =>
   class ProbedFileSystem extends LocalFileSystem {
+    override async resolve(path: string, opts?: { cwd?: string; signal?: AbortSignal }): Promise<FsTarget> {
+      probe.beforeCall('resolve', path)
+      return super.resolve(path, opts)
+    }
+
     override async stat(target: FsTarget, signal?: AbortSignal): Promise<FsInfo | undefined> {
+      probe.beforeCall('stat', this.processPath(target))
       await probe.beforeStat(this.processPath(target))
       return super.stat(target, signal)
+    }
+
+    override async lstat(
+      path: string,
+      opts?: { cwd?: string },
+      signal?: AbortSignal,
+    ): Promise<FsPathInfo | undefined> {
+      probe.beforeCall('lstat', path)
+      return super.lstat(path, opts, signal)
+    }
+
+    override async readBytes(
+      target: FsTarget,
+      signal: AbortSignal | undefined,
+      maxBytes: number,
+    ): Promise<Uint8Array> {
+      probe.beforeCall('readBytes', this.processPath(target))
+      return super.readBytes(target, signal, maxBytes)
+    }
+
+    override async streamText(target: FsTarget, signal?: AbortSignal): Promise<AsyncIterable<string>> {
+      probe.beforeCall('streamText', this.processPath(target))
+      return super.streamText(target, signal)
+    }
+
+    override async listDir(target: FsTarget, signal?: AbortSignal): Promise<FsDirEntry[]> {
+      probe.beforeCall('listDir', this.processPath(target))
+      return super.listDir(target, signal)
     }
   }
