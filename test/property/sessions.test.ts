@@ -118,10 +118,7 @@ describe('whatever sessions, people and faults do', () => {
   it.skipIf(longMinutes > 0)(
     'everything about used files is told, once, and no message that was lost has consumed anything',
     async () => {
-      await fc.assert(property, {
-        numRuns: Number(process.env['PROOF_RUNS'] ?? RUNS),
-        endOnFailure: process.env['PROOF_END'] !== undefined,
-      })
+      await fc.assert(property, { numRuns: RUNS })
     },
     PATIENCE_MS,
   )
