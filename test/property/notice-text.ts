@@ -97,6 +97,8 @@ export const applyHunk = (before: string, hunk: readonly string[]): string => {
     }
     if (sign !== '-') now.push(line.slice(1))
   }
+  // Behind the last line that is shown, everything is as it was.
+  if (at < old.length) ending = before.endsWith('\n') ? '\n' : ''
   now.push(...old.slice(at))
   return now.length === 0 ? '' : now.join('\n') + ending
 }

@@ -15,6 +15,8 @@ export class FsProbe {
   #hanging = 0
   /** Runs before every call of the service; what it throws is what the service throws. */
   beforeCall: (method: string, path: string) => void = () => undefined
+  /** What the service says instead of the truth. */
+  distort: (path: string, info: FsInfo | undefined) => FsInfo | undefined = (_path, info) => info
 
   /** Every `stat` of this real path fails until {@link heal}. */
   failStat(path: string, message = 'the disk is on fire'): void {
@@ -77,7 +79,7 @@ export const probedFileSystem = (probe: FsProbe) =>
     override async stat(target: FsTarget, signal?: AbortSignal): Promise<FsInfo | undefined> {
       probe.beforeCall('stat', this.processPath(target))
       await probe.beforeStat(this.processPath(target))
-      return super.stat(target, signal)
+      return probe.distort(this.processPath(target), await super.stat(target, signal))
     }
 
     override async lstat(
