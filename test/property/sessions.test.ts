@@ -133,9 +133,9 @@ describe('whatever sessions, people and faults do', () => {
       const outcome = await fc.check(property, { numRuns: 1_000_000, interruptAfterTimeLimit: limit })
       const seconds = Math.round((performance.now() - started) / 1_000)
       process.stderr.write(`sessions: ${outcome.numRuns} runs in ${seconds} s, seed ${outcome.seed}\n`)
-      expect(outcome.failed && outcome.counterexample !== null, fc.defaultReportMessage(outcome) ?? '').toBe(
-        false,
-      )
+      const failed = outcome.failed && outcome.counterexample !== null
+      const why = failed ? `${fc.defaultReportMessage(outcome)}\n${String(outcome.errorInstance)}` : ''
+      expect(failed, why).toBe(false)
     },
     longMinutes * MINUTE_MS + PATIENCE_MS,
   )

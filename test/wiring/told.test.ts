@@ -32,6 +32,26 @@ describe('a change is told', () => {
     await agent.end()
   })
 
+  it('also of a file that nobody has used, when it was written in the moment before', async () => {
+    const { harness, agent } = await changedFile()
+    await agent.prompt()
+    await harness.live()
+    for (let n = 0; n < 10; n++) {
+      const stop = harness.ctx.on(
+        'agent/pre-step',
+        async (_payload, next) => {
+          harness.write(`new-${n}.ts`, 'new\n')
+          return next()
+        },
+        { prepend: true },
+      )
+      await agent.call(read('a.ts'))
+      stop()
+      expect(textOf(agent.told)).toContain(`- created "new-${n}.ts"`)
+    }
+    await agent.end()
+  })
+
   it('again for a newer version, and not for what the agent read meanwhile', async () => {
     const { harness, agent } = await changedFile()
     await agent.prompt()
