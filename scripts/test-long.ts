@@ -5,6 +5,7 @@
 import { spawnSync } from 'node:child_process'
 import { parseArgs } from 'node:util'
 
+const TESTS = ['test/property/two-sessions.test.ts', 'test/property/more-sessions.test.ts']
 const DEFAULT_MINUTES = '10'
 
 const { values } = parseArgs({ options: { minutes: { type: 'string', default: DEFAULT_MINUTES } } })
@@ -14,7 +15,7 @@ if (!Number.isFinite(minutes) || minutes <= 0) {
   process.exit(2)
 }
 
-const { status, error } = spawnSync('pnpm', ['exec', 'vitest', 'run', 'test/property/sessions.test.ts'], {
+const { status, error } = spawnSync('pnpm', ['exec', 'vitest', 'run', ...TESTS], {
   stdio: 'inherit',
   env: { ...process.env, LIVE_WORKSPACE_LONG_MINUTES: String(minutes) },
 })

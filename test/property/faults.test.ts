@@ -40,12 +40,12 @@ class Tripwire {
 const tripwire = new Tripwire()
 
 beforeEach(() => {
-  const { barrier } = RootWatch.prototype
+  const barrier = Reflect.get<RootWatch, 'barrier'>(RootWatch.prototype, 'barrier')
   vi.spyOn(RootWatch.prototype, 'barrier').mockImplementation(async function (this: RootWatch, ...args) {
     tripwire.pass()
     return barrier.apply(this, args)
   })
-  const { look } = HeadWatch.prototype
+  const look = Reflect.get<HeadWatch, 'look'>(HeadWatch.prototype, 'look')
   vi.spyOn(HeadWatch.prototype, 'look').mockImplementation(async function (this: HeadWatch, ...args) {
     tripwire.pass()
     return look.apply(this, args)

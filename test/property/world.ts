@@ -33,7 +33,11 @@ export type AfterResume = 'nothing but a reminder' | 'everything'
 export interface WorldOptions {
   readonly template: string
   readonly sessions: number
-  readonly notice: { readonly maxNoticeBytes: number; readonly maxNoticePaths: number }
+  readonly notice: {
+    readonly maxNoticeBytes: number
+    readonly maxNoticePaths: number
+    readonly showHunks: boolean
+  }
   readonly afterResume: AfterResume
   /** Make the watcher of every root report a fault. */
   readonly breakWatchers: (fault: WatchFault) => void
@@ -249,7 +253,8 @@ export class World {
         const member = this.#member(deed.session)
         if (!member.waiting) return this.#prompt(member)
         member.cancel = deed.cancel
-        member.meanwhile = deed.meanwhile && (() => this.#workspace.act(deed.meanwhile!))
+        const { meanwhile } = deed
+        member.meanwhile = meanwhile && (() => this.#workspace.act(meanwhile))
         const calls = deed.tools.map((tool) => this.#callOf(member, tool))
         await this.#boundary(member, false, async () => member.agent.answer({ calls }))
         member.cancel = undefined
