@@ -226,6 +226,29 @@ describe('nothing is consumed', () => {
     await toldOnceAfterwards({ harness, agent })
   })
 
+  it('of a file that nobody has used, when a steered message was claimed and its step then aborted', async () => {
+    const { harness, agent } = await changedFile()
+    await agent.prompt()
+    await harness.live()
+    const stop = harness.ctx.on(
+      'agent/pre-step',
+      async (_payload, next) => {
+        const decision = await next()
+        agent.agent.cancel({ kind: 'user' })
+        return decision
+      },
+      { prepend: true },
+    )
+    harness.write('new.ts', 'new\n')
+    expect(await agent.finish()).toBeUndefined()
+    stop()
+    await agent.prompt()
+
+    expect(textOf(agent.told)).toContain('- created "new.ts"')
+    await agent.end()
+    expect(agent.notices).toHaveLength(1)
+  })
+
   it('when a steered message is thrown out of the inbox', async () => {
     const { harness, agent } = await changedFile()
     await agent.prompt()
