@@ -20,6 +20,8 @@ import type { Move } from './shapes.ts'
 const isReason = (state: SessionState, { key, action, used }: Finding, turnEnds: boolean): boolean => {
   const flapping = state.flapping.get(key)
   if (!used || action !== 'modified' || !flapping) return true
+  // No word of it has come through.
+  if (state.receipts.lastWord(key) === undefined) return true
   return turnEnds || state.turn.fresh || state.boundaries >= flapping.nextAt
 }
 

@@ -189,6 +189,32 @@ describe('nothing is consumed', () => {
     await toldOnceAfterwards({ harness, agent })
   })
 
+  it('nor does a file that keeps changing wait, when no word of it has come through', async () => {
+    const harness = await boot({ files: { 'a.ts': 'one\n' }, config: { notice: { showHunks: false } } })
+    const agent = await harness.agent('main')
+    await agent.prompt()
+    await agent.call(read('a.ts'))
+    const stop = harness.ctx.on(
+      'agent/pre-step',
+      async (payload, next) => {
+        await next()
+        return { kind: 'enter', messages: payload.messages }
+      },
+      { prepend: true },
+    )
+    for (let n = 0; n < 4; n++) {
+      harness.write('a.ts', `lost ${n}\n`)
+      await agent.call(quiet)
+      expect(agent.told).toEqual([])
+    }
+    stop()
+    harness.write('a.ts', 'the last text\n')
+    await agent.call(quiet)
+
+    expect(textOf(agent.told)).toContain('- modified "a.ts"')
+    await agent.end()
+  })
+
   it('when the turn is aborted between the fold and the log', async () => {
     const { harness, agent } = await changedFile()
     const stop = harness.ctx.on(
