@@ -232,6 +232,8 @@ export class Boundary {
     lost: boolean,
   ): Promise<Finding[]> {
     const settled = await Promise.all(asked)
+    // What an abort has cut short says nothing of any file.
+    if (moment.signal.aborted) return []
     const away = lost || (await this.#rootIsAway(state, settled, deadline))
     const findings: Finding[] = []
     for (const [subject, answer, compared] of settled) {

@@ -46,7 +46,8 @@ export class Contents {
     if (capture.hangs) return 'hangs'
     await Promise.race([capture.done, deadline.reached])
     if (!deadline.expired) return 'settled'
-    capture.hangs = true
+    // An abort says nothing about the service.
+    capture.hangs = !deadline.aborted
     return 'late'
   }
 

@@ -4,6 +4,7 @@
  *
  * @module dsh-live-workspace/errors
  */
+import { inspect } from 'node:util'
 
 /** The `code` of an error (`ENOENT`, `FS_NOT_FOUND`), if it has one. */
 export const codeOf = (error: unknown): string | undefined =>
@@ -15,6 +16,8 @@ export const codeOf = (error: unknown): string | undefined =>
 export const saysAbsent = (error: unknown): boolean =>
   codeOf(error) === 'FS_NOT_FOUND' || codeOf(error) === 'FS_NOT_DIRECTORY'
 
-/** The message of an error, on one line. */
+/** The message of an error, or whatever else was thrown, on one line. */
 export const messageOf = (error: unknown): string =>
-  (error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, ' ').trim()
+  (error instanceof Error ? error.message : typeof error === 'string' ? error : inspect(error, { depth: 1 }))
+    .replaceAll(/\s+/g, ' ')
+    .trim()

@@ -242,7 +242,8 @@ export class Host {
       if (messages.length === 0) return decision
       return { kind: 'enter', messages: fold(decision.messages, payload.messages, messages) }
     } catch (error) {
-      this.#parts.reporter.contained('preparing a notice', error)
+      // What an abort has interrupted has not failed.
+      if (!payload.signal.aborted) this.#parts.reporter.contained('preparing a notice', error)
       return decision
     }
   }
@@ -268,7 +269,7 @@ export class Host {
       if (!touchesUsed) state.turn.steeredForOthers = true
       for (const message of this.#issue(state, outcome)) agent.steer(message)
     } catch (error) {
-      this.#parts.reporter.contained('the check before the end of a turn', error)
+      if (!signal.aborted) this.#parts.reporter.contained('the check before the end of a turn', error)
     }
   }
 

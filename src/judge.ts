@@ -173,6 +173,8 @@ export const judge = (
   if (!used && now.kind === 'absent' && asked?.includes(REPLACEMENT) === true && subject.waiting.length > 0) {
     return uncertain(state, subject)
   }
+  // What is only on its way may get lost; it is settled when it is in the log.
+  if (state.receipts.isTravelling(key)) return undefined
   state.doubtful.delete(key)
   for (const { path, seq } of subject.waiting) state.settlePath(path, seq)
   if (asSeen) state.receipts.forget(key)

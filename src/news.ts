@@ -17,11 +17,12 @@ import type { Move } from './shapes.ts'
  * Whether a finding is reason enough for a notice. A file that was told to be out of date, was not read
  * since and changes again is one after 1, 2, 4, … boundaries, and where a turn begins or ends.
  */
-const isReason = (state: SessionState, { key, action, used }: Finding, turnEnds: boolean): boolean => {
+const isReason = (state: SessionState, { key, action }: Finding, turnEnds: boolean): boolean => {
   const flapping = state.flapping.get(key)
   if (action !== 'modified' || !flapping) return true
-  const told = used !== undefined || state.receipts.lastWord(key) !== undefined
-  return !told || turnEnds || state.turn.fresh || state.boundaries >= flapping.nextAt
+  // No word of it has come through.
+  if (state.receipts.lastWord(key) === undefined) return true
+  return turnEnds || state.turn.fresh || state.boundaries >= flapping.nextAt
 }
 
 /**

@@ -26,10 +26,12 @@ export type Question = { readonly target: FsTarget } | { readonly path: string }
 export class Deadline {
   /** Settles at the deadline, or when the signal aborts. */
   readonly reached: Promise<void>
+  readonly #signal: AbortSignal
   #expired = false
   #cancel: () => void = () => undefined
 
   constructor(limitMs: number, signal: AbortSignal) {
+    this.#signal = signal
     this.reached = new Promise((resolve) => {
       const expire = () => {
         this.#expired = true
@@ -50,6 +52,11 @@ export class Deadline {
     return this.#expired
   }
 
+  /** Whether the signal ended it, which says nothing about who was waited for. */
+  get aborted(): boolean {
+    return this.#signal.aborted
+  }
+
   /** Release the timer of a boundary that ended in time. */
   cancel(): void {
     this.#cancel()
@@ -63,6 +70,8 @@ export class Revalidator {
   readonly #maxHanging: number
   /** Questions that outlived their boundary: not asked again until the service returns. */
   readonly #hanging = new Set<string>()
+  /** Questions left under way by a boundary that was aborted, or that had little time for them. */
+  readonly #abandoned = new Map<string, Promise<unknown>>()
 
   /**
    * @param concurrency - questions under way at the same time.
@@ -79,10 +88,13 @@ export class Revalidator {
   async ask(question: Question, deadline: Deadline): Promise<Answer> {
     const id = 'target' in question ? `=${question.target.targetKey}` : `?${question.path}`
     const late: Answer = { kind: 'late', target: 'target' in question ? question.target : undefined }
+    if (this.#abandoned.has(id)) await this.#returned(id, deadline)
     if (deadline.expired) return late
     if (this.#hanging.has(id) || this.#hanging.size >= this.#maxHanging) {
       return { kind: 'failed', target: late.target, reason: 'no answer' }
     }
+    // Behind others it has less than the whole boundary.
+    const waits = this.#limit.activeCount + this.#limit.pendingCount >= this.#limit.concurrency
     let underWay = false
     // An answer under way is never shared: it may be of a moment before this boundary.
     const answer = this.#limit(async () => {
@@ -91,11 +103,23 @@ export class Revalidator {
       const found = await this.#look(question)
       underWay = false
       this.#hanging.delete(id)
+      this.#abandoned.delete(id)
       return found
     })
     const first = await Promise.race([answer, deadline.reached.then(() => late)])
-    if (underWay) this.#hanging.add(id)
+    // Only who outlasts a whole boundary hangs; an abort says nothing about the service.
+    if (underWay && (deadline.aborted || waits)) this.#abandoned.set(id, answer)
+    else if (underWay) this.#hanging.add(id)
     return first
+  }
+
+  /** At most one question about a target is under way: what an abort has left behind is waited for. */
+  async #returned(id: string, deadline: Deadline): Promise<void> {
+    const abandoned = this.#abandoned.get(id)
+    if (!abandoned) return
+    await Promise.race([abandoned, deadline.reached])
+    if (!deadline.expired || deadline.aborted || !this.#abandoned.delete(id)) return
+    this.#hanging.add(id)
   }
 
   async #look(question: Question): Promise<Answer> {

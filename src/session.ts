@@ -154,6 +154,8 @@ export class SessionState {
   readonly flapping = new Map<string, Flapping>()
   /** The reader's generation when the ledger was last indexed. */
   #coverGeneration: number | undefined
+  /** Keys by the paths that the session used last for them. */
+  readonly #keyByName = new Map<string, string>()
   readonly #keyByPath = new Map<string, string>()
   readonly #linked = new Set<string>()
   readonly #unwatched = new Set<string>()
@@ -180,10 +182,22 @@ export class SessionState {
       this.receipts.forget(entry.key)
       this.toldDigests.delete(entry.key)
       this.flapping.delete(entry.key)
+      this.#supersede(entry)
       this.instructions?.touch(entry.target.displayPath)
       if (fs) this.instructions?.touch(fs.processPath(entry.target))
       this.#index(entry, fs)
     }
+  }
+
+  /** A link led elsewhere when the session used a path again: what it had seen there before is no more. */
+  #supersede({ key, target }: LedgerEntry<FsTarget>): void {
+    const earlier = this.#keyByName.get(target.displayPath)
+    this.#keyByName.set(target.displayPath, key)
+    if (earlier === undefined || earlier === key) return
+    if (this.ledger.get(earlier)?.target.displayPath !== target.displayPath) return
+    this.ledger.forget(earlier)
+    this.receipts.forget(earlier)
+    this.left(earlier)
   }
 
   /** Index the ledger anew: the place is known now, or it was handed over. */
@@ -212,13 +226,14 @@ export class SessionState {
     else this.#unwatched.add(key)
   }
 
-  /** What was a target of the session is another one now. */
+  /** What was a target of the session is none any more. */
   left(key: string): void {
-    this.#sweepOrder.delete(key)
-    this.#unwatched.delete(key)
-    this.#linked.delete(key)
-    this.shelf.drop(key)
+    for (const known of [this.doubtful, this.flapping, this.toldDigests, this.heldBack]) known.delete(key)
+    for (const [path, known] of this.#keyByPath) if (known === key) this.#keyByPath.delete(path)
+    for (const known of [this.#linked, this.#unwatched, this.#sweepOrder]) known.delete(key)
+    this.#realPaths.delete(key)
     this.beforeOwnWrite.delete(key)
+    this.shelf.drop(key)
   }
 
   /**
@@ -340,10 +355,11 @@ export class SessionState {
     return join(place.real, relative(place.lexical, target.displayPath))
   }
 
-  /** A used target as the model knows it: by the path that it used, else by where it really lies. */
+  /** A used target as the model knows it: by the path that it used; beside a cwd that is a link, by where it lies. */
   shownTarget(key: string, target: FsTarget): string {
     const { place } = this
-    if (place && isWithin(place.lexical, target.displayPath)) return this.shown(target.displayPath)
+    const usable = place?.lexical === place?.real || isWithin(place?.lexical ?? '/', target.displayPath)
+    if (place && usable) return this.shown(target.displayPath)
     return this.shown(this.#realPaths.get(key) ?? target.displayPath)
   }
 

@@ -146,7 +146,12 @@ export class ToolRecorder {
     )
     try {
       const [key, { contents }] = [String(target.targetKey), this.#parts.boundary]
-      const info = await Promise.race([this.#ctx.get('fs')?.stat(target), deadline.reached])
+      // Where the service fails, the tool meets the same failure and says so.
+      const stat = this.#ctx
+        .get('fs')
+        ?.stat(target)
+        .catch(() => undefined)
+      const info = await Promise.race([stat, deadline.reached])
       if (info?.type !== 'file' || info.version === version) return version
       const before = await contents.seen(state, key, String(version), deadline)
       const now = before && (await contents.now(state, key, target, String(info.version), deadline))

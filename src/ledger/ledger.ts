@@ -175,6 +175,11 @@ export class Ledger<T> {
     return moved
   }
 
+  /** The session knows nothing of this target any more. */
+  forget(key: string): void {
+    this.#entries.delete(key)
+  }
+
   #commit(observation: Observation<T> & Shown): LedgerEntry<T> {
     const entry = { ...observation, alsoShown: [], sequence: ++this.#sequence }
     // Re-inserted, so that the map stays in the order of commitment.

@@ -38,6 +38,11 @@ export class Receipts<S, C extends Covered<S> = Covered<S>> {
     return new Set(this.#open.keys())
   }
 
+  /** Whether a message that is not in the log yet speaks of the key. */
+  isTravelling(key: string): boolean {
+    return [...this.#open.values()].some((covered) => covered.some((item) => item.key === key))
+  }
+
   /** A message was handed to the host. */
   issue(messageId: string, covered: readonly C[]): void {
     this.#open.set(messageId, covered)

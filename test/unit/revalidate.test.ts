@@ -63,8 +63,7 @@ afterEach(() => {
 
 /** A boundary that ends when the test says so. */
 const boundary = (): { readonly deadline: Deadline; readonly end: () => void } => {
-  const ending = new AbortController()
-  return { deadline: new Deadline(HOUR, ending.signal), end: () => ending.abort() }
+  return { deadline: new Deadline(HOUR, never), end: () => void vi.advanceTimersByTime(HOUR) }
 }
 
 const about = (path: string): Question => ({ target: targetOf(path) })
@@ -239,6 +238,59 @@ describe('Revalidator', () => {
       const answer = await revalidator.ask(about('/a'), boundary().deadline)
       expect(answer).toMatchObject({ kind: 'known', now: { version: 'new' } })
     })
+  })
+
+  it('does not take a question to hang that stood behind others for most of the boundary', async () => {
+    const service = new HeldService()
+    const revalidator = new Revalidator(whole(service), 1, 2)
+    const { deadline, end } = boundary()
+    const first = revalidator.ask(about('/a'), deadline)
+    const second = revalidator.ask(about('/b'), deadline)
+    await vi.waitFor(() => expect(service.held).toEqual(['/a']))
+    service.release('/a', fileAt('one'))
+    expect(await first).toMatchObject({ kind: 'known' })
+    await vi.waitFor(() => expect(service.held).toEqual(['/b']))
+    end()
+    expect(await second).toMatchObject({ kind: 'late' })
+
+    const again = revalidator.ask(about('/b'), boundary().deadline)
+    service.release('/b', fileAt('old'))
+    await vi.waitFor(() => expect(service.held).toEqual(['/b']))
+    service.release('/b', fileAt('new'))
+    expect(await again).toMatchObject({ kind: 'known', now: { version: 'new' } })
+  })
+
+  it('waits for a question that an abort has left behind, and then asks anew', async () => {
+    const service = new HeldService()
+    const revalidator = new Revalidator(whole(service), 4, 2)
+    const aborting = new AbortController()
+    const abandoned = revalidator.ask(about('/a'), new Deadline(HOUR, aborting.signal))
+    await vi.waitFor(() => expect(service.held).toEqual(['/a']))
+    aborting.abort()
+    expect(await abandoned).toMatchObject({ kind: 'late' })
+
+    const asking = revalidator.ask(about('/a'), boundary().deadline)
+    service.release('/a', fileAt('old'))
+    await vi.waitFor(() => expect(service.held).toEqual(['/a']))
+    service.release('/a', fileAt('new'))
+    expect(await asking).toMatchObject({ kind: 'known', now: { version: 'new' } })
+    expect(service.asked).toEqual(['/a', '/a'])
+  })
+
+  it('takes a question that an abort has left behind to hang when it outlasts the next boundary', async () => {
+    const service = new HeldService()
+    const revalidator = new Revalidator(whole(service), 4, 2)
+    const aborting = new AbortController()
+    const abandoned = revalidator.ask(about('/a'), new Deadline(HOUR, aborting.signal))
+    await vi.waitFor(() => expect(service.held).toEqual(['/a']))
+    aborting.abort()
+    await abandoned
+    const next = boundary()
+    const asking = revalidator.ask(about('/a'), next.deadline)
+    next.end()
+    expect(await asking).toMatchObject({ kind: 'late' })
+    expect(await revalidator.ask(about('/a'), boundary().deadline)).toMatchObject({ kind: 'failed' })
+    expect(service.asked).toEqual(['/a'])
   })
 
   it('never starts a question whose boundary is over, and forgets that it was put', async () => {

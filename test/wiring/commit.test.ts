@@ -86,6 +86,14 @@ describe('a result that the model did not get', () => {
     expect(agent.notices).toHaveLength(1)
   })
 
+  it('commits no write either when the outermost call fails: the file holds what nobody has seen', async () => {
+    const { agent } = await usedFile()
+    await agent.call(batch([write('a.ts', 'two\n')], { fail: true }))
+
+    expect(textOf(agent.told)).toContain('- modified "a.ts"')
+    await agent.end()
+  })
+
   it('commits nested calls when the outermost one succeeds', async () => {
     const { harness, agent } = await usedFile()
     harness.write('a.ts', 'two\n')

@@ -95,6 +95,30 @@ describe('a used file of equal content', () => {
   })
 })
 
+describe('a file that changes while its content is read for later comparison', () => {
+  it.each(['stat', 'readBytes'])('is told, also when it changes right before %s', async (method) => {
+    for (const nth of [1, 2, 3]) {
+      const harness = await boot({ files: { 'a.ts': ORIGINAL } })
+      const agent = await harness.agent('main')
+      await agent.prompt()
+      let left = Infinity
+      harness.probe.beforeCall = (called, path) => {
+        if (called === method && path === harness.path('a.ts') && --left === 0) harness.write('a.ts', 'two\n')
+      }
+      harness.ctx.on('tools/result', () => {
+        left = nth
+        return undefined
+      })
+      await agent.call(read('a.ts'))
+      // Where the change comes later than all these calls, there is none to tell.
+      if (left > 0) harness.write('a.ts', 'two\n')
+      await agent.call(quiet)
+      expect(textOf(agent.notices)).toContain('- modified "a.ts"')
+      await agent.cancel()
+    }
+  })
+})
+
 describe('what changed in a used file', () => {
   it('is shown, and only that', async () => {
     const { harness, agent } = await withReadFile()

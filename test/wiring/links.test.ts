@@ -83,6 +83,35 @@ describe('a used file behind a link', () => {
     },
   )
 
+  it('is known by what it led to last: read again after the link was moved, nothing is told', async () => {
+    const { harness, agent } = await linked()
+    rmSync(harness.path('current'))
+    symlinkSync('v2', harness.path('current'))
+    await agent.call(read('current/x.ts'))
+    expect(agent.told).toEqual([])
+
+    harness.write('v2/x.ts', 'changed\n')
+    await agent.call(quiet)
+    expect(textOf(agent.told).match(/"current\/x\.ts"/g)).toHaveLength(1)
+    await agent.end()
+    expect(agent.notices).toHaveLength(1)
+  })
+
+  it('is told by the name of the link also beside the cwd, since the file behind it is as it was', async () => {
+    const harness = await boot({ files: { 'v1/x.ts': 'one\n', 'v2/x.ts': 'two\n', 'app/m.ts': 'm\n' } })
+    symlinkSync('v1', harness.path('current'))
+    const agent = await harness.agent('main', { cwd: 'app' })
+    await agent.prompt()
+    await agent.call(read('../current/x.ts'))
+    rmSync(harness.path('current'))
+    symlinkSync('v2', harness.path('current'))
+    await agent.call(quiet)
+
+    expect(textOf(agent.told)).toContain('- modified "../current/x.ts"')
+    expect(textOf(agent.told)).not.toContain('v1/x.ts')
+    await agent.end()
+  })
+
   it('is silent when the session writes through the link', async () => {
     const { harness, agent } = await linked()
     await harness.live()

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { boot, categories, quiet, read, textOf } from '../support/harness.ts'
+import { boot, categories, edit, quiet, read, textOf } from '../support/harness.ts'
 import { expectHearing } from '../support/hearing.ts'
 import { waitFor } from '../support/wait.ts'
 
@@ -102,6 +102,32 @@ describe('a used file that the filesystem service cannot look at', () => {
     await agent.end()
 
     expect(categories(agent.notices)).toEqual(['changes'])
+  })
+})
+
+describe('an edit of a file that the service cannot look at', () => {
+  it('fails by itself, and nobody is asked to report it', async () => {
+    const { harness, agent, a } = await used()
+    harness.probe.failStat(a)
+    await agent.call(edit('a.ts', 'one', 'two'))
+    harness.probe.heal(a)
+    await agent.cancel()
+
+    expect(harness.errors).toEqual([])
+  })
+})
+
+describe('a turn that is cancelled while a boundary reads instructions', () => {
+  it('is not reported as a failure', async () => {
+    const { harness, agent } = await used()
+    harness.write('AGENTS.md', 'Be brief.\n')
+    harness.probe.beforeCall = (method) => {
+      if (method === 'streamText') agent.agent.cancel({ kind: 'user' })
+    }
+    expect(await agent.answer({ calls: [quiet] })).toBeUndefined()
+    harness.probe.beforeCall = () => undefined
+
+    expect(harness.errors).toEqual([])
   })
 })
 

@@ -32,6 +32,26 @@ describe('a change is told', () => {
     await agent.end()
   })
 
+  it('also of a file that nobody has used, when it was written in the moment before', async () => {
+    const { harness, agent } = await changedFile()
+    await agent.prompt()
+    await harness.live()
+    for (let n = 0; n < 10; n++) {
+      const stop = harness.ctx.on(
+        'agent/pre-step',
+        async (_payload, next) => {
+          harness.write(`new-${n}.ts`, 'new\n')
+          return next()
+        },
+        { prepend: true },
+      )
+      await agent.call(read('a.ts'))
+      stop()
+      expect(textOf(agent.told)).toContain(`- created "new-${n}.ts"`)
+    }
+    await agent.end()
+  })
+
   it('again for a newer version, and not for what the agent read meanwhile', async () => {
     const { harness, agent } = await changedFile()
     await agent.prompt()
@@ -169,6 +189,32 @@ describe('nothing is consumed', () => {
     await toldOnceAfterwards({ harness, agent })
   })
 
+  it('nor does a file that keeps changing wait, when no word of it has come through', async () => {
+    const harness = await boot({ files: { 'a.ts': 'one\n' }, config: { notice: { showHunks: false } } })
+    const agent = await harness.agent('main')
+    await agent.prompt()
+    await agent.call(read('a.ts'))
+    const stop = harness.ctx.on(
+      'agent/pre-step',
+      async (payload, next) => {
+        await next()
+        return { kind: 'enter', messages: payload.messages }
+      },
+      { prepend: true },
+    )
+    for (let n = 0; n < 4; n++) {
+      harness.write('a.ts', `lost ${n}\n`)
+      await agent.call(quiet)
+      expect(agent.told).toEqual([])
+    }
+    stop()
+    harness.write('a.ts', 'the last text\n')
+    await agent.call(quiet)
+
+    expect(textOf(agent.told)).toContain('- modified "a.ts"')
+    await agent.end()
+  })
+
   it('when the turn is aborted between the fold and the log', async () => {
     const { harness, agent } = await changedFile()
     const stop = harness.ctx.on(
@@ -204,6 +250,29 @@ describe('nothing is consumed', () => {
     stop()
 
     await toldOnceAfterwards({ harness, agent })
+  })
+
+  it('of a file that nobody has used, when a steered message was claimed and its step then aborted', async () => {
+    const { harness, agent } = await changedFile()
+    await agent.prompt()
+    await harness.live()
+    const stop = harness.ctx.on(
+      'agent/pre-step',
+      async (_payload, next) => {
+        const decision = await next()
+        agent.agent.cancel({ kind: 'user' })
+        return decision
+      },
+      { prepend: true },
+    )
+    harness.write('new.ts', 'new\n')
+    expect(await agent.finish()).toBeUndefined()
+    stop()
+    await agent.prompt()
+
+    expect(textOf(agent.told)).toContain('- created "new.ts"')
+    await agent.end()
+    expect(agent.notices).toHaveLength(1)
   })
 
   it('when a steered message is thrown out of the inbox', async () => {

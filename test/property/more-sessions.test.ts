@@ -1,0 +1,3 @@
+import { describeSessions } from './random-sessions.ts'
+
+describeSessions([3, 4])
