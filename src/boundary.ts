@@ -14,6 +14,9 @@ import type { InstructionMessage, InstructionView } from './instructions/view.ts
 import { dueFindings, newsFor } from './news.ts'
 import { findMoves, type Move } from './shapes.ts'
 import { type Finding, hold, isAbsent, judge } from './judge.ts'
+import { type CheckWork, checkRest, noteStanding } from './manifest/check.ts'
+import { takeUp } from './manifest/snapshot.ts'
+import { tellRecall } from './manifest/telling.ts'
 import { instructionsChangedNotice } from './notice/reminders.ts'
 import type { HeadMove } from './notice/git-head.ts'
 import { secretMatcher } from './notice/secret.ts'
@@ -85,6 +88,7 @@ export class Boundary {
     state.boundaries += 1
     this.#fs = moment.fs
     if (moment.surfaceMoved) state.receipts.forgetInvisible(moment.visible)
+    if (!turnEnds) await this.#recall(state, moment)
     const { findings, moves, head, live } = await this.#look(state, moment, turnEnds)
     if (moment.signal.aborted) return NOTHING
     const due = await this.#instructions(state, moment, live)
@@ -97,9 +101,12 @@ export class Boundary {
     const others = moment.entering?.some(isInstructionSource)
       ? findings.filter((finding) => finding.used && !isIn(told)(finding) && knows(finding))
       : []
-    const rest = findings.filter(
+    const untold = findings.filter(
       (finding) => !isIn(told)(finding) && !others.includes(finding) && !settleIfInForce(state, finding),
     )
+    const recalled = turnEnds ? undefined : tellRecall(state, untold, findings, moment.visible, this.#config)
+    const rest = untold.filter((finding) => recalled?.findings.has(finding) !== true)
+    const restMoves = moves.filter(({ from, to }) => rest.includes(from) && rest.includes(to))
     const instructions = due.map((message, index) => ({
       ...message,
       covered: index === 0 ? covered.flatMap(({ covers }) => covers) : [],
@@ -111,8 +118,9 @@ export class Boundary {
         : []),
       // No reason to keep a turn going: they wait for the next request.
       ...(turnEnds ? [] : remindersFor(state)),
+      ...(recalled?.notice ? [recalled.notice] : []),
       ...coverageFor(state, turnEnds),
-      ...newsFor(state, rest, moves, head, {
+      ...newsFor(state, rest, restMoves, head, {
         config: this.#config.notice,
         writers: this.writers,
         isSecret: this.#isSecret,
@@ -126,6 +134,33 @@ export class Boundary {
       rest.some(({ used, action }) => used && action !== 'unverified')
     const toldByOthers = others.flatMap(({ covers }) => covers)
     return { toldByOthers, instructions: turnEnds ? [] : instructions, notices, touchesUsed }
+  }
+
+  /** Take up what was seen before this process, as far as the first request waits for it. */
+  async #recall(state: SessionState, moment: Moment): Promise<void> {
+    const { recall } = state
+    if (!recall) return
+    if (!recall.loaded) {
+      const deadline = new Deadline(this.#config.watch.maxWaitMs, moment.signal)
+      await Promise.race([recall.ready, deadline.reached])
+      deadline.cancel()
+    }
+    if (recall.loaded && !recall.partlyTold) {
+      takeUp(state, recall, moment.fs, this.#config.resume.firstStepFiles)
+    }
+  }
+
+  /** Check what no boundary has had the time for. */
+  async finishRecall(
+    state: SessionState,
+    work: Pick<CheckWork, 'fs' | 'signal' | 'renewGuard'>,
+  ): Promise<void> {
+    await checkRest(state, {
+      ...work,
+      maxWaitMs: this.#config.watch.maxWaitMs,
+      ask: async (subject, deadline) => this.#ask(state, subject, deadline, work.fs),
+      renew: (subject, comparison) => this.#renew(state, subject, comparison, work),
+    })
   }
 
   async #instructions(
@@ -156,6 +191,7 @@ export class Boundary {
   async #look(state: SessionState, moment: Moment, turnEnds: boolean): Promise<Seen> {
     const { watch } = this.#config
     const deadline = new Deadline(watch.maxWaitMs, moment.signal)
+    const startedAt = performance.now()
     try {
       // The sweep of used files is sound without any watcher, so it runs beside the barrier.
       const full = turnEnds || state.turn.fresh || state.reader?.coverage.kind !== 'live'
@@ -169,6 +205,8 @@ export class Boundary {
         }
       }
       sweep(state.unwatched)
+      if (!turnEnds)
+        for (const standing of ['waiting', 'moved'] as const) sweep(state.recall?.keys(standing) ?? [])
       sweep(state.takeSweep(full ? Infinity : watch.sweepBudget))
       const limit = Math.ceil(watch.maxWaitMs * BARRIER_SHARE)
       const passed = (await state.reader?.barrier(limit, moment.signal)) ?? 'unclean'
@@ -188,6 +226,7 @@ export class Boundary {
       const answers = Array.from(others.values(), (subject) => this.#ask(state, subject, rest, moment.fs))
       const all = [...ofUsed, ...(await this.#judgeAll(state, answers, rest, moment))]
       const live = passed === 'clean' && coverage === 'live'
+      if (live && !deadline.expired) state.completeAt = startedAt
       const root = state.place?.root
       const moved = root === undefined ? undefined : await state.head.look(root, state.reader, live)
       // On its way in a message already; and by itself no reason to keep a turn going.
@@ -216,13 +255,17 @@ export class Boundary {
       // A workspace that is moved away for a while is not "every file deleted".
       if (comparison === 'late' || (away && isAbsent(answer))) {
         hold(state, subject)
+        noteStanding(state, subject, answer, 'waiting', moment.renewGuard)
         continue
       }
+      if (comparison && isRacy(comparison) && subject.used) state.racy.add(subject.used.key)
       if (comparison && comparison.before.digest === comparison.now.digest) {
         this.#renew(state, subject, comparison, moment)
       }
       const finding = judge(state, subject, answer, comparison)
       if (finding) findings.push(finding)
+      const standing = answer.kind === 'late' ? 'waiting' : finding ? 'moved' : 'same'
+      noteStanding(state, subject, answer, answer.kind === 'failed' ? undefined : standing, moment.renewGuard)
     }
     return findings
   }
@@ -274,12 +317,18 @@ export class Boundary {
   }
 
   /** Equal bytes under another version are what the session saw: for us, and for the host's own guard. */
-  #renew(state: SessionState, subject: Subject, { now }: Comparison, moment: Moment): void {
+  #renew(
+    state: SessionState,
+    subject: Subject,
+    { now }: Comparison,
+    { renewGuard }: Pick<Moment, 'renewGuard'>,
+  ): void {
     if (!subject.used) return
     const { key, target } = subject.used
     state.ledger.renew(key, { kind: 'present', version: now.version })
     state.shelf.renew(key, now.version)
-    moment.renewGuard(target, now.version)
+    renewGuard(target, now.version)
+    state.remember()
   }
 
   /** Asked only when something is missing. */
@@ -306,6 +355,10 @@ const isQuiet = ({ used, waiting }: Subject, answer: Answer): boolean =>
   answer.now.kind === 'present' &&
   used?.seen.kind === 'present' &&
   answer.now.version === used.seen.version
+
+/** Another content under the same version. */
+const isRacy = ({ before, now }: Comparison): boolean =>
+  before.version === now.version && before.digest !== now.digest
 
 const isInstructionSource = (source: unknown): boolean =>
   typeof source === 'object' && source !== null && 'kind' in source && source.kind === 'agent-instructions'
