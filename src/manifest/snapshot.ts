@@ -130,6 +130,7 @@ const seenOf = ({ seen, settled }: Remembered): Seen =>
  */
 export const takeUp = (state: SessionState, recall: Recall, fs: FileSystem, most: number): string[] => {
   const taken: LedgerEntry<FsTarget>[] = []
+  const toldBefore: string[] = []
   for (const remembered of recall.take(most)) {
     const { key, path, content, nested, told } = remembered
     const [resultSeq, ...alsoShown] = remembered.shown
@@ -148,9 +149,10 @@ export const takeUp = (state: SessionState, recall: Recall, fs: FileSystem, most
       const readAt = remembered.settled ? -Infinity : performance.now()
       state.shelf.put(key, { ...content, version: seen.version, readAt, text: undefined })
     }
-    if (told) recall.toldBefore.add(key)
+    if (told) toldBefore.push(key)
   }
   state.committed(taken, fs)
   for (const { key } of taken) recall.stand(key, 'waiting')
+  for (const key of toldBefore) recall.toldBefore.add(key)
   return taken.map(({ key }) => key)
 }

@@ -221,7 +221,8 @@ export class ManifestStore {
       const info = await handle.stat()
       if (!info.isFile()) return { kind: 'unusable', reason: 'it is no file' }
       const { maxManifestBytes } = this.#limits
-      if (info.size > maxManifestBytes) return { kind: 'unusable', reason: `it is larger than ${maxManifestBytes} bytes` }
+      if (info.size > maxManifestBytes)
+        return { kind: 'unusable', reason: `it is larger than ${maxManifestBytes} bytes` }
       // It may grow meanwhile: never more than the bound is read.
       const buffer = Buffer.alloc(info.size)
       let length = 0

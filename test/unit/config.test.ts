@@ -190,6 +190,7 @@ describe('defaults', () => {
       watch: { ...defaults.watch, debounceMs: 10 },
       notice: { ...defaults.notice, statConcurrency: 4 },
       instructions: defaults.instructions,
+      resume: defaults.resume,
     })
   })
 
