@@ -14,8 +14,7 @@ import type { InstructionMessage, InstructionView } from './instructions/view.ts
 import { dueFindings, newsFor } from './news.ts'
 import { findMoves, type Move } from './shapes.ts'
 import { type Finding, hold, isAbsent, judge } from './judge.ts'
-import { type CheckWork, checkRest, noteStanding } from './manifest/check.ts'
-import { takeUp } from './manifest/snapshot.ts'
+import { checkFirst, checkRest, type CheckWork, noteStanding } from './manifest/check.ts'
 import { tellRecall } from './manifest/telling.ts'
 import { instructionsChangedNotice } from './notice/reminders.ts'
 import type { HeadMove } from './notice/git-head.ts'
@@ -88,8 +87,8 @@ export class Boundary {
     state.boundaries += 1
     this.#fs = moment.fs
     if (moment.surfaceMoved) state.receipts.forgetInvisible(moment.visible)
-    if (!turnEnds) await this.#recall(state, moment)
-    const { findings, moves, head, live } = await this.#look(state, moment, turnEnds)
+    const checked = turnEnds ? NONE : await this.#recall(state, moment)
+    const { findings, moves, head, live } = await this.#look(state, moment, turnEnds, checked)
     if (moment.signal.aborted) return NOTHING
     const due = await this.#instructions(state, moment, live)
     if (moment.signal.aborted) return NOTHING
@@ -136,18 +135,21 @@ export class Boundary {
     return { toldByOthers, instructions: turnEnds ? [] : instructions, notices, touchesUsed }
   }
 
-  /** Take up what was seen before this process, as far as the first request waits for it. */
-  async #recall(state: SessionState, moment: Moment): Promise<void> {
+  /**
+   * Check what was seen before this process, as far as the first request waits for it.
+   * @returns the keys of what was checked.
+   */
+  async #recall(state: SessionState, moment: Moment): Promise<ReadonlySet<string>> {
     const { recall } = state
-    if (!recall) return
+    if (!recall) return NONE
     if (!recall.loaded) {
       const deadline = new Deadline(this.#config.watch.maxWaitMs, moment.signal)
       await Promise.race([recall.ready, deadline.reached])
       deadline.cancel()
     }
-    if (recall.loaded && !recall.partlyTold) {
-      takeUp(state, recall, moment.fs, this.#config.resume.firstStepFiles)
-    }
+    if (!recall.loaded || recall.partlyTold) return NONE
+    const { firstStepFiles, firstStepMs } = this.#config.resume
+    return checkFirst(state, this.#checkWork(state, moment), firstStepFiles, firstStepMs)
   }
 
   /** Check what no boundary has had the time for. */
@@ -155,12 +157,21 @@ export class Boundary {
     state: SessionState,
     work: Pick<CheckWork, 'fs' | 'signal' | 'renewGuard'>,
   ): Promise<void> {
-    await checkRest(state, {
-      ...work,
+    await checkRest(state, this.#checkWork(state, work))
+  }
+
+  #checkWork(
+    state: SessionState,
+    { fs, signal, renewGuard }: Pick<CheckWork, 'fs' | 'signal' | 'renewGuard'>,
+  ): CheckWork {
+    return {
+      fs,
+      signal,
+      renewGuard,
       maxWaitMs: this.#config.watch.maxWaitMs,
-      ask: async (subject, deadline) => this.#ask(state, subject, deadline, work.fs),
-      renew: (subject, comparison) => this.#renew(state, subject, comparison, work),
-    })
+      ask: async (subject, deadline) => this.#ask(state, subject, deadline, fs),
+      renew: (subject, comparison) => this.#renew(state, subject, comparison, { renewGuard }),
+    }
   }
 
   async #instructions(
@@ -188,7 +199,13 @@ export class Boundary {
     return messages
   }
 
-  async #look(state: SessionState, moment: Moment, turnEnds: boolean): Promise<Seen> {
+  /** @param checked - keys of used files that this boundary has asked about already. */
+  async #look(
+    state: SessionState,
+    moment: Moment,
+    turnEnds: boolean,
+    checked: ReadonlySet<string>,
+  ): Promise<Seen> {
     const { watch } = this.#config
     const deadline = new Deadline(watch.maxWaitMs, moment.signal)
     const startedAt = performance.now()
@@ -200,7 +217,8 @@ export class Boundary {
         asked.set(id, this.#ask(state, subject, deadline, moment.fs))
       const sweep = (keys: Iterable<string>) => {
         for (const key of keys) {
-          const subject = asked.has(key) ? undefined : subjectOfKey(state, key)
+          const known = asked.has(key) || (checked.has(key) && state.recall?.standing.get(key) === 'same')
+          const subject = known ? undefined : subjectOfKey(state, key)
           if (subject) ask(key, subject)
         }
       }
@@ -362,6 +380,8 @@ const isRacy = ({ before, now }: Comparison): boolean =>
 
 const isInstructionSource = (source: unknown): boolean =>
   typeof source === 'object' && source !== null && 'kind' in source && source.kind === 'agent-instructions'
+
+const NONE: ReadonlySet<string> = new Set()
 
 const NOTHING: Outcome = { toldByOthers: [], instructions: [], notices: [], touchesUsed: false }
 

@@ -17,7 +17,7 @@ import type { LiveWorkspaceConfig } from './config.ts'
 import { loggedInstructions, reminderFor } from './history.ts'
 import { InstructionRoom } from './instructions/room.ts'
 import type { Reporter } from './log.ts'
-import { fileResultsOf } from './manifest/proof.ts'
+import { fileResultsOf, isOpaqueTool } from './manifest/proof.ts'
 import { SessionMemory } from './manifest/memory.ts'
 import { ManifestStore } from './manifest/store.ts'
 import { fold, instructionMessage, noticeMessage, pendingMessages } from './messages.ts'
@@ -221,6 +221,9 @@ export class Host {
       case 'step/start':
         state.turn.stopping = false
         return
+      case 'tool/call':
+        state.ranOpaqueTool ||= isOpaqueTool(event.data.name)
+        return
       case 'tool/result':
         // A replacing result is a pruned old one: it shows the model nothing new.
         if (event.surfaceOp === 'append')
@@ -229,6 +232,8 @@ export class Host {
       case 'step/end': {
         const { committed, doubtful } = state.ledger.stepEnded()
         if (!state.hasGap) state.followedTo = event.seq
+        if (state.ranOpaqueTool) state.remember()
+        state.ranOpaqueTool = false
         state.committed(committed, this.#fs())
         state.doubt(doubtful)
         return

@@ -116,6 +116,8 @@ export class SessionState {
   recall: Recall | undefined
   /** Number of the latest log event up to which everything that the log shows was followed. */
   followedTo: number | undefined
+  /** A tool of the open step may have shown files that the log does not name. */
+  ranOpaqueTool = false
   /** The log shows something from a time at which nobody of us followed it. */
   hasGap = false
   /** Time in ms, by the process's monotonic clock, of the latest boundary that missed nothing. */

@@ -55,7 +55,7 @@ export interface CheckWork {
 }
 
 /** Files checked before everything else gets its turn. */
-const BATCH = 128
+const BATCH = 64
 
 const standingOf = (
   { used }: Subject,
@@ -68,34 +68,60 @@ const standingOf = (
   return sameSeen(used?.seen, answer.now) ? 'same' : 'moved'
 }
 
+/** Check files that were taken up. */
+const check = async (state: SessionState, keys: readonly string[], work: CheckWork): Promise<void> => {
+  const deadline = new Deadline(work.maxWaitMs, work.signal)
+  const subjects = keys.flatMap((key) => subjectOfKey(state, key) ?? [])
+  const answers = await Promise.all(subjects.map(async (subject) => work.ask(subject, deadline)))
+  deadline.cancel()
+  if (work.signal.aborted || state.disposed) return
+  for (const [subject, answer, comparison] of answers) {
+    // A read of the model has come first.
+    if (state.ledger.get(subject.used?.key ?? '') !== subject.used) continue
+    const standing = standingOf(subject, answer, comparison)
+    if (standing === 'same' && comparison && comparison !== 'late') work.renew(subject, comparison)
+    noteStanding(state, subject, answer, standing, work.renewGuard)
+    if (standing === undefined && subject.used) state.doubt([subject.used.target])
+  }
+}
+
+/**
+ * Check the files used last, one batch at least, further ones within a time.
+ * @param mostFiles - how many at most.
+ * @param mostMs - time in ms after which no further batch begins.
+ * @returns the keys of what was checked.
+ */
+export const checkFirst = async (
+  state: SessionState,
+  work: CheckWork,
+  mostFiles: number,
+  mostMs: number,
+): Promise<Set<string>> => {
+  const until = performance.now() + mostMs
+  const checked = new Set<string>()
+  for (let left = mostFiles; left > 0; left -= BATCH) {
+    const { recall } = state
+    if (!recall || recall.queue.length === 0 || work.signal.aborted) break
+    const keys = takeUp(state, recall, work.fs, Math.min(left, BATCH))
+    await check(state, keys, work)
+    for (const key of keys) checked.add(key)
+    if (performance.now() >= until) break
+  }
+  return checked
+}
+
 /**
  * Check everything that no boundary has checked yet. What turns out to be another is looked at again by
  * the boundary that tells it.
  */
 export const checkRest = async (state: SessionState, work: CheckWork): Promise<void> => {
-  const { fs, signal, renewGuard, maxWaitMs, ask, renew } = work
-  const going = () => !signal.aborted && !state.disposed && state.recall !== undefined
-  const check = async (keys: readonly string[]): Promise<void> => {
-    const deadline = new Deadline(maxWaitMs, signal)
-    const subjects = keys.flatMap((key) => subjectOfKey(state, key) ?? [])
-    const answers = await Promise.all(subjects.map(async (subject) => ask(subject, deadline)))
-    deadline.cancel()
-    if (!going()) return
-    for (const [subject, answer, comparison] of answers) {
-      const standing = standingOf(subject, answer, comparison)
-      // A read of the model has come first.
-      if (state.ledger.get(subject.used?.key ?? '') !== subject.used) continue
-      if (standing === 'same' && comparison && comparison !== 'late') renew(subject, comparison)
-      noteStanding(state, subject, answer, standing, renewGuard)
-      if (standing === undefined && subject.used) state.doubt([subject.used.target])
-    }
-  }
+  const going = () => !work.signal.aborted && !state.disposed && state.recall !== undefined
   for (let recall = state.recall; recall && recall.queue.length > 0 && going(); recall = state.recall) {
-    await check(takeUp(state, recall, fs, BATCH))
+    await check(state, takeUp(state, recall, work.fs, BATCH), work)
     await nextTurn()
   }
   if (!going()) return
-  await check(state.recall?.keys('waiting') ?? [])
+  await check(state, state.recall?.keys('waiting') ?? [], work)
   // The next boundary asks again, and says what cannot be found out.
   for (const key of state.recall?.keys('waiting') ?? []) if (going()) state.recall?.stand(key, 'moved')
 }

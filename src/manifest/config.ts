@@ -32,8 +32,11 @@ export const resume = {
   maxManifestBytes: count(1_024, 268_435_456, 4_194_304).description(
     'Size in bytes of what is remembered for one session; those used longest ago are forgotten first.',
   ),
-  firstStepFiles: count(1, 1_000_000, 1_000).description(
+  firstStepFiles: count(1, 1_000_000, 5_000).description(
     'Files checked before the first request after a restart, the latest used first; the rest is checked while the model works.',
+  ),
+  firstStepMs: count(0, 60_000, 50).description(
+    'Time in ms after which no further files are checked before that request; some dozens always are.',
   ),
   maxResumePaths: count(1, 10_000, 50).description(
     'Paths named in the message after a restart; the rest is counted.',

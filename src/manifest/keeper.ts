@@ -16,6 +16,8 @@ export interface KeeperParts {
   readonly loaded: Promise<FileMark | undefined>
   /** The text of now and the log event up to which it is complete; `undefined` when there is nothing to write. */
   readonly compose: () => { readonly text: string; readonly through: number } | undefined
+  /** The log event up to which everything is complete now. */
+  readonly through: () => number
   readonly report: Report
   /** Runs a function in a context that belongs to no agent. */
   readonly detached: <T>(make: () => T) => T
@@ -29,15 +31,21 @@ export class Keeper {
   #writing: Promise<void> | undefined
   #dirty = false
   #closed = false
+  /** The log event up to which the file is complete. */
+  #written: number | undefined
 
   constructor(parts: KeeperParts) {
     this.#parts = parts
+    void parts.loaded.then(() => {
+      this.#written ??= parts.through()
+    })
   }
 
   /** Something was seen: it is written after the delay, with everything else up to then. */
   changed(): void {
+    if (this.#closed) return
     this.#dirty = true
-    if (this.#closed || this.#timer || this.#writing) return
+    if (this.#timer || this.#writing) return
     this.#timer = this.#parts.detached(() =>
       setTimeout(() => {
         this.#timer = undefined
@@ -54,7 +62,9 @@ export class Keeper {
     clearTimeout(this.#timer)
     this.#timer = undefined
     await this.#writing
-    if (this.#dirty) await this.#write()
+    await this.#parts.loaded
+    // Steps in which nothing was seen are no reason to write, but the log is ahead of the file by them.
+    if (this.#dirty || this.#parts.through() > (this.#written ?? -1)) await this.#write()
   }
 
   async #write(): Promise<void> {
@@ -74,6 +84,7 @@ export class Keeper {
     if (await this.#yields(composed.through)) return
     // The mark of a failed writing is unknown: before the next one it is looked at who has written.
     this.#mark = await store.save(sessionId, composed.text)
+    this.#written = composed.through
   }
 
   /** Whether another process has written meanwhile, and is further than this one. */

@@ -139,6 +139,7 @@ export class SessionMemory {
       delayMs: config.saveDelayMs,
       loaded,
       compose: () => this.#compose(session, state),
+      through: () => state.followedTo ?? -1,
       report,
       detached,
     })

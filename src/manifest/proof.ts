@@ -8,7 +8,7 @@
  *
  * @module dsh-live-workspace/manifest/proof
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { resolve } from 'node:path'
 import type { SessionEvent } from '@deepseek-ai/dsh-session'
 import { type Manifest, PROOF_LENGTH, type Remembered, type Through } from './format.ts'
@@ -23,13 +23,13 @@ const idOf = (event: SessionEvent): string => {
 
 /** A mark of exactly these events, or `undefined` when the log does not hold all of them. */
 export const proofOf = (log: Log, seqs: readonly number[]): string | undefined => {
-  const hash = createHash('sha256')
+  let text = ''
   for (const seq of seqs) {
     const event = log[seq]
     if (!event) return undefined
-    hash.update(`${event.type}\0${event.seq}\0${event.time}\0${idOf(event)}\n`)
+    text += `${event.type}\0${event.seq}\0${event.time}\0${idOf(event)}\n`
   }
-  return hash.digest('hex').slice(0, PROOF_LENGTH)
+  return hash('sha256', text, 'hex').slice(0, PROOF_LENGTH)
 }
 
 /** The mark of one event up to which a log was followed. */
@@ -71,6 +71,9 @@ const OTHER_TOOLS = new Set([
   'subagent_fork',
   'skill',
 ])
+
+/** Whether results of a tool may have shown files that the log does not name. */
+export const isOpaqueTool = (name: string): boolean => !FILE_TOOLS.has(name) && !OTHER_TOOLS.has(name)
 
 /** What the tool results of a log have shown of files. */
 export interface FileResults {

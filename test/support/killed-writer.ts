@@ -94,8 +94,9 @@ const work = async (): Promise<void> => {
     waiting.push(event as unknown as SessionEvent)
     return event.seq
   }
-  process.stdout.write('started\n')
   for (let step = 0; step < 100_000; step += 1) {
+    // From here on there is something to lose.
+    if (step === 10) process.stdout.write('started\n')
     const reads = 1 + draw(2)
     for (let index = 0; index < reads; index += 1) {
       const name = `f${draw(FILES)}.txt`
