@@ -10,9 +10,9 @@ import pLimit from 'p-limit'
 import type { ResumeConfig } from '../config.ts'
 import { Deadline } from '../revalidate.ts'
 import type { Reminder, SessionState } from '../session.ts'
-import { encodeManifest, type Manifest } from './format.ts'
+import { encodeManifest, type Manifest, type Remembered } from './format.ts'
 import { Keeper } from './keeper.ts'
-import { fileResultsOf, type Proven, prove, throughAt } from './proof.ts'
+import { fileResultsOf, proofOf, type Proven, prove, throughAt } from './proof.ts'
 import { Recall } from './recall.ts'
 import { Snapshots } from './snapshot.ts'
 import type { ManifestStore, Report } from './store.ts'
@@ -186,7 +186,8 @@ export class SessionMemory {
       if (proven.entries.length > 0) {
         const { entries, unknown } = await this.#accountFor(proven)
         state.followedTo ??= proven.through?.seq
-        if (entries.length > 0) recall.load(entries, unknown)
+        const isProven = (entry: Remembered) => proofOf(log, entry.shown) === entry.proof
+        if (entries.length > 0) recall.load(entries, unknown, isProven)
       }
     }
     return found.kind === 'manifest' ? found.mark : undefined

@@ -97,6 +97,9 @@ const namedPath = (name: string, text: string): string | undefined => {
   }
 }
 
+/** An absolute path without anything to resolve: most are, and there may be thousands. */
+const IS_PLAIN = /^\/(?!.*(?:\/\/|\/\.|\/$))/
+
 /** Go through a log once. @param cwd - directory against which relative paths count. */
 export const fileResultsOf = (log: Log, cwd: string): FileResults => {
   const calls = new Map<string, { readonly name: string; readonly path: string | undefined }>()
@@ -113,7 +116,7 @@ export const fileResultsOf = (log: Log, cwd: string): FileResults => {
     if (call && OTHER_TOOLS.has(call.name)) continue
     if (event.data.message.content[0].isError === true && call && FILE_TOOLS.has(call.name)) continue
     if (call?.path === undefined) opaque.push(event.seq)
-    else latest.set(resolve(cwd, call.path), event.seq)
+    else latest.set(IS_PLAIN.test(call.path) ? call.path : resolve(cwd, call.path), event.seq)
   }
   return { latest, opaque }
 }
@@ -128,7 +131,7 @@ export interface Proven {
   readonly through: Through | undefined
 }
 
-/** Hold a manifest against a log. */
+/** Hold a manifest against a log; what is left of each entry is {@link proofOf}. */
 export const prove = (manifest: Manifest, log: Log, { latest, opaque }: FileResults): Proven => {
   const { through } = manifest
   const follows = through !== undefined && throughAt(log, through.seq)?.proof === through.proof
@@ -136,8 +139,10 @@ export const prove = (manifest: Manifest, log: Log, { latest, opaque }: FileResu
   const lastOpaque = opaque.at(-1) ?? -1
   const entries = manifest.entries.filter(({ path, shown, proof }) => {
     const [result] = shown
-    if (proofOf(log, shown) !== proof) return false
-    if ((latest.get(path) ?? -1) > result) return false
+    const last = latest.get(path) ?? -1
+    if (last > result) return false
+    // Where the log shows the same path at the same place, the mark is compared when its turn comes.
+    if (last !== result && proofOf(log, shown) !== proof) return false
     // What ran after the last thing that was followed may have shown a newer state of any file.
     return lastOpaque <= Math.max(followed, result)
   })

@@ -28,16 +28,26 @@ export class Recall {
   readonly toldBefore = new Set<string>()
   readonly #standing = new Map<string, Standing>()
   #queue: Remembered[] = []
+  #isProven: (entry: Remembered) => boolean = () => true
   #inMessage: readonly string[] = []
 
   constructor(origin: Origin) {
     this.origin = origin
   }
 
-  /** What is remembered, the latest used first. */
-  load(entries: readonly Remembered[], unknown: readonly string[]): void {
+  /**
+   * What is remembered, the latest used first.
+   * @param unknown - paths of which nothing is remembered.
+   * @param isProven - whether the log holds exactly the events that an entry names.
+   */
+  load(
+    entries: readonly Remembered[],
+    unknown: readonly string[],
+    isProven: (entry: Remembered) => boolean,
+  ): void {
     this.#queue = [...entries]
     this.unknown = unknown
+    this.#isProven = isProven
     this.loaded = true
   }
 
@@ -46,9 +56,15 @@ export class Recall {
     return this.#queue
   }
 
-  /** Take up the next ones. */
+  /** Take up the next ones; of those that the log does not bear out nothing is known. */
   take(most: number): Remembered[] {
-    return this.#queue.splice(0, most)
+    const taken = this.#queue.splice(0, most)
+    const proven = taken.filter((entry) => this.#isProven(entry))
+    if (proven.length < taken.length) {
+      const lost = taken.filter((entry) => !proven.includes(entry))
+      this.unknown = [...this.unknown, ...lost.map(({ path }) => path)]
+    }
+    return proven
   }
 
   /** Files that were taken up and not told yet. */

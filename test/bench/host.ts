@@ -156,10 +156,18 @@ export class BenchHost {
     return this.#step(() => this.#arrivals.at(-1)?.reply({ calls }))
   }
 
-  /** The model says something, and the turn ends. */
+  /** The model says something, and again where a notice causes a further step, until the turn ends. */
   async end(): Promise<void> {
-    this.#arrivals.at(-1)?.reply({ text: 'Done.' })
-    await within(this.#running.whenIdle(), { timeoutMs: LIMIT_MS, describe: 'the end of a turn' })
+    let idle = false
+    while (!idle) {
+      this.#arrived = Promise.withResolvers()
+      this.#arrivals.at(-1)?.reply({ text: 'Done.' })
+      const ended = Promise.race([
+        this.#running.whenIdle().then(() => true),
+        this.#arrived.promise.then(() => false),
+      ])
+      idle = await within(ended, { timeoutMs: LIMIT_MS, describe: 'the end of a turn' })
+    }
   }
 
   async dispose(): Promise<void> {

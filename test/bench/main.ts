@@ -15,6 +15,7 @@ import { measureInstructions } from './instructions.ts'
 import { watchOthers } from './machine.ts'
 import { reportMessages } from './messages.ts'
 import type { Spread } from './numbers.ts'
+import { measureResume } from './resume.ts'
 import { REST_MS, runQuiet } from './quiet.ts'
 import { judgeQuiet, printBlocks, printCheckouts, printQuiet, targets } from './report.ts'
 import { Somebody } from './somebody.ts'
@@ -28,6 +29,9 @@ const { quick } = given
 const TREE_FILES = 10_000
 const USED_FILES = 200
 const CHECKOUT_FILES = 2_000
+const RESUMED_FILES = 5_000
+/** What the first step after a restart may take longer. */
+const RESUME_TARGET_MS = 150
 const amounts = quick
   ? {
       trials: { trials: { cookie: 100, debounce: 20 }, limitMs: { cookie: 10_000, debounce: 8_000 } },
@@ -152,7 +156,23 @@ const measure = async (scratch: string): Promise<boolean> => {
       return times
     },
   )
-  console.log('\n5. Sizes of messages.\n')
+  const resume = await part(
+    `5. First pre-step of a resumed session that had seen ${RESUMED_FILES} files.`,
+    async () => {
+      const times = await measureResume(scratch, root, files.slice(0, RESUMED_FILES), quick ? 2 : 7)
+      const line = (name: string, { p50, max }: Spread) =>
+        `  ${name.padEnd(52)} p50 ${p50.toFixed(1)} ms   max ${max.toFixed(1)} ms`
+      console.log(line('with what was seen remembered', times.remembered))
+      console.log(line('with the general reminder', times.general))
+      console.log(line('after that, until the last file is told', times.untilAllToldMs))
+      console.log(
+        `  Remembering adds ${times.addedMs.toFixed(1)} ms (${times.addedCpuMs.toFixed(1)} ms of a processor; target: below ${RESUME_TARGET_MS} ms); ` +
+          `${times.manifestBytes} bytes on disk.`,
+      )
+      return { ...times, targetMs: RESUME_TARGET_MS }
+    },
+  )
+  console.log('\n6. Sizes of messages.\n')
   const messages = reportMessages()
   const silent = silentMisses(trials.blocks, checkouts.runs)
   const result = {
@@ -166,6 +186,7 @@ const measure = async (scratch: string): Promise<boolean> => {
     quiet,
     checkouts,
     instructions,
+    resume,
     messages,
   }
   mkdirSync(dirname(resultFile), { recursive: true })
