@@ -35,7 +35,7 @@ export const resume = {
   firstStepFiles: count(1, 1_000_000, 5_000).description(
     'Files checked before the first request after a restart, the latest used first; the rest is checked while the model works.',
   ),
-  firstStepMs: count(0, 60_000, 50).description(
+  firstStepMs: count(0, 60_000, 30).description(
     'Time in ms after which no further files are checked before that request; some dozens always are.',
   ),
   maxResumePaths: count(1, 10_000, 50).description(

@@ -44,7 +44,7 @@ const arm = (): void => {
   if (fault === 'half-written') {
     fsPromises.writeFile = async (path, content, options) => {
       if (!due()) return writeFile(path, content, options)
-      const text = String(content)
+      const text = typeof content === 'string' ? content : ''
       await writeFile(path, text.slice(0, draw(text.length)), options)
       die()
     }

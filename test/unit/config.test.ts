@@ -131,7 +131,7 @@ const defaults = {
     maxFiles: 10_000,
     maxManifestBytes: 4_194_304,
     firstStepFiles: 5_000,
-    firstStepMs: 50,
+    firstStepMs: 30,
     maxResumePaths: 50,
     maxResumeBytes: 4_096,
     keepMs: 2_592_000_000,
