@@ -23,6 +23,7 @@ import {
   textOf,
   write,
 } from '../support/harness.ts'
+import { waitFor } from '../support/wait.ts'
 
 const names = (count: number, prefix = 'f'): string[] =>
   Array.from({ length: count }, (_, index) => `${prefix}${String(index).padStart(2, '0')}.ts`)
@@ -341,6 +342,65 @@ describe('what cannot be known', () => {
 
     expect(harness.errors.filter((error) => error.includes('cannot be written'))).toHaveLength(1)
     expect(textOf(agent.notices)).toContain('Files may have changed while it was not running')
+  })
+})
+
+describe('old lists', () => {
+  it('go when the plugin is mounted, unless their session still exists', async () => {
+    const { harness, agent } = await stored(['a.ts'])
+    await agent.turn(read('a.ts'))
+    await agent.dispose()
+    await harness.unmount()
+    const logs = () => readdirSync(harness.base, { recursive: true, encoding: 'utf8' })
+    await waitFor(() => logs().some((path) => path.endsWith('session.jsonl')), {
+      timeoutMs: 10_000,
+      describe: () => `the log of the session among ${logs().join(', ')}`,
+    })
+    const old = new Date(Date.now() - 40 * 86_400_000)
+    const gone = join(directoryOf(harness), 'session-gone.json')
+    writeFileSync(gone, readFileSync(manifestOf(harness)))
+    for (const path of [gone, manifestOf(harness)]) utimesSync(path, old, old)
+    await harness.mount()
+    await harness.unmount()
+
+    expect(readdirSync(directoryOf(harness))).toEqual(['session-main.json'])
+  })
+})
+
+describe('a reload of the configuration', () => {
+  it('wins over the list on disk', async () => {
+    const { harness, agent } = await stored(['a.ts'])
+    await agent.turn(read('a.ts'))
+    await harness.unmount()
+    writeFileSync(manifestOf(harness), 'nonsense')
+    harness.write('a.ts', 'two\n')
+    await harness.mount()
+    await agent.prompt()
+
+    expect(categories(agent.told)).toEqual(['changes'])
+    expect(harness.errors).toEqual([])
+    await agent.end()
+  })
+
+  it('in the middle of a check loses nothing of it', async () => {
+    const paths = names(80)
+    const config = { resume: { firstStepFiles: 1 } }
+    const { harness, agent } = await stored(paths, config)
+    await readAll(agent, paths)
+    await harness.resume(agent, () => harness.write('f01.ts', 'other\n'))
+    await agent.prompt()
+    expect(textOf(agent.told)).toContain('79 files are still being checked')
+    await harness.reload(config)
+    const told = async () => {
+      await agent.call(quiet)
+      return agent.told
+    }
+    let rest = await told()
+    for (let step = 0; rest.length === 0 && step < 200; step += 1) rest = await told()
+
+    expect(textOf(rest)).toContain('- modified "f01.ts"')
+    expect(textOf(rest)).toContain('78 others are unchanged')
+    await agent.end()
   })
 })
 
