@@ -115,6 +115,20 @@ describe('a resumed session', () => {
     await agent.end()
   })
 
+  it('edits a file whose version alone proves that it is the same, without a new read', async () => {
+    const { harness, agent } = await stored(['a.ts'], { notice: { racyWindowMs: 0 } })
+    await harness.live()
+    await agent.turn(read('a.ts'))
+    await agent.turn(quiet)
+    await harness.resume(agent)
+    expect(readFileSync(manifestOf(harness), 'utf8')).toContain('"settled":true')
+    await agent.prompt()
+    const request = await agent.call(edit('a.ts', 'content', 'text'))
+
+    expect(resultsIn(request).at(-1)).not.toContain('Error')
+    await agent.end()
+  })
+
   it('is told again after each resume, of what is so then', async () => {
     const { harness, agent } = await stored(['a.ts', 'b.ts'])
     await readAll(agent, ['a.ts', 'b.ts'])
