@@ -15,6 +15,7 @@ import {
 } from '../src/notice/reminders.ts'
 import { headLine } from '../src/notice/head-line.ts'
 import { differenceOf } from '../src/notice/hunk.ts'
+import { renderResume, type ResumeFacts } from '../src/notice/resume.ts'
 import { renderChanges, type Change, type RenderedNotice } from '../src/notice/render.ts'
 import { faultOf } from '../src/watch/faults.ts'
 
@@ -62,6 +63,22 @@ const shaped: Change[] = [
   { action: 'restored', path: 'src/b.ts', used: true },
   { action: 'modified', path: 'log.txt', used: true, untold: 7 },
   { action: 'modified', path: 'plan', used: true, isDirectory: true },
+]
+
+const resumed: ResumeFacts = {
+  origin: 'resumed',
+  changes: [],
+  unchanged: 20,
+  unseen: 0,
+  unknown: [],
+  unchecked: 0,
+}
+const resumeLimits = { maxResumePaths: 50, maxResumeBytes: 4_096, maxPathBytes: 300 }
+const lost: Change[] = [
+  { action: 'modified', path: 'src/a.ts', used: true },
+  { action: 'modified', path: 'src/b.ts', used: true },
+  { action: 'modified', path: 'src/c.ts', used: true },
+  { action: 'deleted', path: 'src/d.ts', used: true },
 ]
 
 const switched = headLine(
@@ -116,7 +133,31 @@ const messages: readonly [string, string, RenderedNotice][] = [
     'A used file that the filesystem service cannot answer for',
     renderChanges([{ action: 'unverified', path: 'src/a.ts', used: true }], 0, limits),
   ],
-  ['resume', 'A resumed session that had used files', resumeReminder],
+  [
+    'resume',
+    'A resumed session, some of whose files changed meanwhile',
+    renderResume({ ...resumed, changes: lost, unchanged: 16 }, resumeLimits),
+  ],
+  ['resume', 'A resumed session, none of whose files changed', renderResume(resumed, resumeLimits)],
+  [
+    'resume',
+    'A resumed session whose history was compacted, of which something is not known, and with more files than the first request waits for',
+    renderResume(
+      { ...resumed, changes: lost.slice(0, 1), unseen: 4, unknown: ['src/e.ts'], unchecked: 3_000 },
+      resumeLimits,
+    ),
+  ],
+  [
+    'resume',
+    'What is told of the rest when it is checked',
+    renderResume({ ...resumed, origin: 'rest', changes: lost.slice(3), unchanged: 2_999 }, resumeLimits),
+  ],
+  [
+    'resume',
+    'A session that begins with the history of another one',
+    renderResume({ ...resumed, origin: 'continued' }, resumeLimits),
+  ],
+  ['resume', 'A resumed session that had used files, of which nothing is remembered', resumeReminder],
   ['activation', 'The plugin was mounted in the middle of such a session', activationReminder],
   ['compaction', 'The conversation was compacted', compactionReminder],
   [

@@ -16,6 +16,8 @@ import { dueFindings, newsFor } from './news.ts'
 import type { Shapes } from './present.ts'
 import { findDirectoryMoves, findMoves } from './shapes.ts'
 import { type Finding, hold, isAbsent, judge } from './judge.ts'
+import { checkFirst, checkRest, type CheckWork, noteStanding } from './manifest/check.ts'
+import { tellRecall } from './manifest/telling.ts'
 import { instructionsChangedNotice } from './notice/reminders.ts'
 import type { HeadMove } from './notice/git-head.ts'
 import { secretMatcher } from './notice/secret.ts'
@@ -92,7 +94,8 @@ export class Boundary {
     state.boundaries += 1
     this.#fs = moment.fs
     if (moment.surfaceMoved) state.receipts.forgetInvisible(moment.visible)
-    const { findings, shapes, head, live, coverage } = await this.#look(state, moment, turnEnds)
+    const checked = turnEnds ? NONE : await this.#recall(state, moment)
+    const { findings, shapes, head, live, coverage } = await this.#look(state, moment, turnEnds, checked)
     if (moment.signal.aborted) return NOTHING
     const due = await this.#instructions(state, moment, live)
     if (moment.signal.aborted) return NOTHING
@@ -104,9 +107,11 @@ export class Boundary {
     const others = moment.entering?.some(isInstructionSource)
       ? findings.filter((finding) => finding.used && !isIn(told)(finding) && knows(finding))
       : []
-    const rest = findings.filter(
+    const untold = findings.filter(
       (finding) => !isIn(told)(finding) && !others.includes(finding) && !settleIfInForce(state, finding),
     )
+    const recalled = turnEnds ? undefined : tellRecall(state, untold, findings, moment.visible, this.#config)
+    const rest = untold.filter((finding) => recalled?.findings.has(finding) !== true)
     const instructions = due.map((message, index) => ({
       ...message,
       covered: index === 0 ? covered.flatMap((finding) => coversWith(finding, due)) : [],
@@ -118,8 +123,9 @@ export class Boundary {
         : []),
       // No reason to keep a turn going: they wait for the next request.
       ...(turnEnds ? [] : remindersFor(state)),
+      ...(recalled?.notice ? [recalled.notice] : []),
       ...coverageFor(state, coverage, turnEnds),
-      ...newsFor(state, rest, shapes, head && { move: head, paths: countPaths(findings) }, {
+      ...newsFor(state, rest, shapesIn(shapes, rest), head && { move: head, paths: countPaths(findings) }, {
         config: this.#config.notice,
         writers: this.writers,
         isSecret: this.#isSecret,
@@ -137,6 +143,45 @@ export class Boundary {
       rest.some(({ used, times }) => !used && !state.ownCommands.ranAt(times))
     const toldByOthers = others.flatMap(({ covers }) => covers)
     return { toldByOthers, instructions: turnEnds ? [] : instructions, notices, touchesUsed, touchesOthers }
+  }
+
+  /**
+   * Check what was seen before this process, as far as the first request waits for it.
+   * @returns the keys of what was checked.
+   */
+  async #recall(state: SessionState, moment: Moment): Promise<ReadonlySet<string>> {
+    const { recall } = state
+    if (!recall) return NONE
+    if (!recall.loaded) {
+      const deadline = new Deadline(this.#config.watch.maxWaitMs, moment.signal)
+      await Promise.race([recall.ready, deadline.reached])
+      deadline.cancel()
+    }
+    if (!recall.loaded || recall.partlyTold) return NONE
+    const { firstStepFiles, firstStepMs } = this.#config.resume
+    return checkFirst(state, this.#checkWork(state, moment), firstStepFiles, firstStepMs)
+  }
+
+  /** Check what no boundary has had the time for. */
+  async finishRecall(
+    state: SessionState,
+    work: Pick<CheckWork, 'fs' | 'signal' | 'renewGuard'>,
+  ): Promise<void> {
+    await checkRest(state, this.#checkWork(state, work))
+  }
+
+  #checkWork(
+    state: SessionState,
+    { fs, signal, renewGuard }: Pick<CheckWork, 'fs' | 'signal' | 'renewGuard'>,
+  ): CheckWork {
+    return {
+      fs,
+      signal,
+      renewGuard,
+      maxWaitMs: this.#config.watch.maxWaitMs,
+      ask: async (subject, deadline) => this.#ask(state, subject, deadline, fs),
+      renew: (subject, comparison) => this.#renew(state, subject, comparison, { renewGuard }),
+    }
   }
 
   async #instructions(
@@ -164,9 +209,16 @@ export class Boundary {
     return messages
   }
 
-  async #look(state: SessionState, moment: Moment, turnEnds: boolean): Promise<Seen> {
+  /** @param checked - keys of used files that this boundary has asked about already. */
+  async #look(
+    state: SessionState,
+    moment: Moment,
+    turnEnds: boolean,
+    checked: ReadonlySet<string>,
+  ): Promise<Seen> {
     const { watch } = this.#config
     const deadline = new Deadline(watch.maxWaitMs, moment.signal)
+    const startedAt = performance.now()
     try {
       // The sweep of used files is sound without any watcher, so it runs beside the barrier.
       const full = turnEnds || state.turn.fresh || state.reader?.coverage.kind !== 'live'
@@ -175,12 +227,15 @@ export class Boundary {
         asked.set(id, this.#ask(state, subject, deadline, moment.fs))
       const sweep = (keys: Iterable<string>) => {
         for (const key of keys) {
-          const subject = asked.has(key) ? undefined : subjectOfKey(state, key)
+          const known = asked.has(key) || (checked.has(key) && state.recall?.standing.get(key) === 'same')
+          const subject = known ? undefined : subjectOfKey(state, key)
           if (subject) ask(key, subject)
         }
       }
       state.followCover(moment.fs)
       sweep(state.unwatched)
+      if (!turnEnds)
+        for (const standing of ['waiting', 'moved'] as const) sweep(state.recall?.keys(standing) ?? [])
       sweep(state.takeSweep(full ? Infinity : watch.sweepBudget))
       const limit = Math.ceil(watch.maxWaitMs * BARRIER_SHARE)
       const passed = (await state.reader?.barrier(limit, moment.signal, full)) ?? 'unclean'
@@ -206,6 +261,7 @@ export class Boundary {
       const answers = Array.from(others.values(), (subject) => this.#ask(state, subject, rest, moment.fs))
       const found = [...ofUsed, ...(await this.#judgeAll(state, answers, rest, moment, lost))]
       const live = passed === 'clean' && coverage === 'live'
+      if (live && !deadline.expired) state.completeAt = startedAt
       const root = state.place?.root
       const headMoved = root === undefined ? undefined : await state.head.look(root, state.reader, live)
       const all =
@@ -241,13 +297,17 @@ export class Boundary {
       // A workspace that is moved away for a while is not "every file deleted".
       if (comparison === 'late' || (away && isAbsent(answer))) {
         hold(state, subject)
+        noteStanding(state, subject, answer, 'waiting', moment.renewGuard)
         continue
       }
+      if (comparison && isRacy(comparison) && subject.used) state.racy.add(subject.used.key)
       if (comparison && comparison.before.digest === comparison.now.digest) {
         this.#renew(state, subject, comparison, moment)
       }
       const finding = judge(state, subject, answer, comparison)
       if (finding) findings.push(finding)
+      const standing = answer.kind === 'late' ? 'waiting' : finding ? 'moved' : 'same'
+      noteStanding(state, subject, answer, answer.kind === 'failed' ? undefined : standing, moment.renewGuard)
     }
     return findings
   }
@@ -299,12 +359,18 @@ export class Boundary {
   }
 
   /** Equal bytes under another version are what the session saw: for us, and for the host's own guard. */
-  #renew(state: SessionState, subject: Subject, { now }: Comparison, moment: Moment): void {
+  #renew(
+    state: SessionState,
+    subject: Subject,
+    { now }: Comparison,
+    { renewGuard }: Pick<Moment, 'renewGuard'>,
+  ): void {
     if (!subject.used) return
     const { key, target } = subject.used
     state.ledger.renew(key, { kind: 'present', version: now.version })
     state.shelf.renew(key, now.version)
-    moment.renewGuard(target, now.version)
+    renewGuard(target, now.version)
+    state.remember()
   }
 
   /** Asked only when something is missing. */
@@ -344,11 +410,26 @@ const coversWith = (
   return whole ? covers.map((state) => ({ ...state, content: now })) : covers
 }
 
+/** The shapes that only these findings make. */
+const shapesIn = ({ moves, directories }: Shapes, findings: readonly Finding[]): Shapes => {
+  const known = new Set(findings)
+  return {
+    moves: moves.filter(({ from, to }) => known.has(from) && known.has(to)),
+    directories: directories.filter(({ explains }) => [...explains].every((finding) => known.has(finding))),
+  }
+}
+
 /** Changed paths, each target once; those that instructions tell of included. */
 const countPaths = (findings: readonly Finding[]): number => new Set(findings.map(({ key }) => key)).size
 
+/** Another content under the same version. */
+const isRacy = ({ before, now }: Comparison): boolean =>
+  before.version === now.version && before.digest !== now.digest
+
 const isInstructionSource = (source: unknown): boolean =>
   typeof source === 'object' && source !== null && 'kind' in source && source.kind === 'agent-instructions'
+
+const NONE: ReadonlySet<string> = new Set()
 
 /** Nothing to tell. */
 export const NOTHING: Outcome = {

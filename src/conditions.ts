@@ -32,6 +32,8 @@ const PART = 'part: '
 export const UNLISTED = 'notice:unlisted'
 /** Key of a move of HEAD. */
 export const HEAD = 'notice:head'
+/** Key of the message about what was seen before the session was continued. */
+export const RECALL = 'notice:recall'
 
 const REMINDERS: Readonly<Record<Reminder, RenderedNotice>> = {
   resume: resumeReminder,
@@ -148,6 +150,10 @@ export const settleCovered = (
       state.flapping.delete(key)
       shown.push({ target: entry.target, version: content.version })
     }
+    if (key === RECALL) {
+      state.receipts.forget(key)
+      if (state.recall?.settle()) state.recall = undefined
+    }
     if (digest !== undefined) state.toldDigests.set(key, digest)
     if (path !== undefined && seq !== undefined) state.settlePath(path, seq)
     if (told?.kind !== 'unverified') state.doubtful.delete(key)
@@ -162,5 +168,6 @@ export const settleCovered = (
       state.receipts.forget(key)
     }
   }
+  if (covered.length > 0) state.remember()
   return { shown, moved: arrived }
 }

@@ -10,6 +10,7 @@
 import { inspect } from 'node:util'
 import z from '@deepseek-ai/schemastery'
 import { hasNativeBackend } from './watch/platform.ts'
+import { resume } from './manifest/config.ts'
 import { SECRET_FILES } from './notice/secret.ts'
 import { SILENT_FILESYSTEMS } from './watch/mounts.ts'
 import { instructions, type InstructionsConfig, isOff } from './instructions/config.ts'
@@ -161,7 +162,7 @@ const notice = {
   maxSteersPerTurn: count(0, 100, 3).description('Further steps that changes may cause in one turn.'),
 }
 
-const rooms = { watch, notice, instructions }
+const rooms = { watch, notice, instructions, resume }
 
 type KeySchema = z<never, unknown>
 type Shape = Record<string, KeySchema>
@@ -171,12 +172,15 @@ type Values<S extends Shape> = { readonly [K in keyof S]: ReturnType<S[K]> }
 export type WatchConfig = Values<typeof watch>
 /** Settings of `src/notice` and of the boundary. Sizes in bytes. */
 export type NoticeConfig = Values<typeof notice>
+/** Settings of `src/manifest`. Times in ms, sizes in bytes. */
+export type ResumeConfig = Values<typeof resume>
 /** A complete, checked configuration. */
 export interface LiveWorkspaceConfig {
   readonly watch: WatchConfig
   readonly notice: NoticeConfig
   /** Settings of `src/instructions`; `false` turns that room off. */
   readonly instructions: InstructionsConfig | false
+  readonly resume: ResumeConfig
 }
 
 /** One wrong setting. `message` names the key, the value and what is allowed. */
@@ -306,6 +310,7 @@ export const checkConfig = (raw: unknown): LiveWorkspaceConfig => {
     watch: checkRoom('watch', watch, given['watch']),
     notice: checkRoom('notice', notice, given['notice']),
     instructions: checkInstructions(given['instructions']),
+    resume: checkRoom('resume', resume, given['resume']),
   }
   const { debounceMs, maxWaitMs, restartDelayMs, maxRestartDelayMs, usePolling, backend } = checked.watch
   if (maxWaitMs < debounceMs) {

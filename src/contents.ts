@@ -26,7 +26,9 @@ export class Contents {
     if (state.shelf.at(key, version) || state.captures.get(key)?.version === version) return
     const done = this.#read(target, version).then((content) => {
       if (state.captures.get(key)?.done === done) state.captures.delete(key)
-      if (content) state.shelf.put(key, content)
+      if (!content) return
+      state.shelf.put(key, content)
+      state.remember()
     })
     state.captures.set(key, { version, done, hangs: false })
   }

@@ -18,6 +18,9 @@ import type { LiveWorkspaceConfig } from './config.ts'
 import { loggedInstructions, reminderFor } from './history.ts'
 import { InstructionRoom } from './instructions/room.ts'
 import type { Reporter } from './log.ts'
+import { fileResultsOf, isOpaqueTool } from './manifest/proof.ts'
+import { SessionMemory } from './manifest/memory.ts'
+import { ManifestStore } from './manifest/store.ts'
 import { fold, instructionMessage, noticeMessage, pendingMessages } from './messages.ts'
 import { locate } from './place.ts'
 import { Deadline } from './revalidate.ts'
@@ -33,6 +36,10 @@ export interface HostParts {
   readonly config: LiveWorkspaceConfig
   readonly registry: WatchRegistry
   readonly reporter: Reporter
+  /** Directory of what sessions have seen; without it nothing is remembered over a restart. */
+  readonly manifests?: string
+  /** Runs a function in a context that belongs to no agent. */
+  readonly detached?: <T>(make: () => T) => T
 }
 
 /** Everything between the host's events and the rooms. */
@@ -43,6 +50,10 @@ export class Host {
   readonly #tools: ToolRecorder
   readonly #states = new Map<Session, SessionState>()
   readonly #attaching = new WeakMap<SessionState, Promise<void>>()
+  readonly #memory: SessionMemory | undefined
+  /** Ends the work that no boundary waits for. */
+  readonly #ending = new AbortController()
+  readonly #background = new Set<Promise<void>>()
   #closed = false
 
   constructor(ctx: Context, parts: HostParts) {
@@ -53,11 +64,31 @@ export class Host {
       if (!fs) throw new Error('there is no filesystem service any more')
       return fs
     })
+    this.#memory = this.#newMemory()
     this.#tools = new ToolRecorder(ctx, {
       ...parts,
       boundary: this.#boundary,
       stateOf: (session) => this.#states.get(session),
       adopt: (agent) => this.#adopt(agent),
+    })
+  }
+
+  #newMemory(): SessionMemory | undefined {
+    const { config, reporter, manifests, detached = (make) => make() } = this.#parts
+    if (manifests === undefined || !config.resume.enabled) return undefined
+    const report = (problem: string, remedy: string) => reporter.once(problem, remedy)
+    return new SessionMemory({
+      config: config.resume,
+      racyWindowMs: config.notice.racyWindowMs,
+      concurrency: config.notice.statConcurrency,
+      store: new ManifestStore(manifests, config.resume, report),
+      report,
+      detached,
+      fs: () => this.#fs(),
+      living: (id) => {
+        const living = [...this.#states].find(([session]) => String(session.id) === id)
+        return living && { session: living[0], state: living[1] }
+      },
     })
   }
 
@@ -77,17 +108,19 @@ export class Host {
     ctx.on('agent/pre-step', (payload, next) => this.#preStep(payload, next), { prepend: true })
     ctx.on('agent/turn-stopping', (payload) => this.#turnStopping(payload), { prepend: true })
     for (const agent of ctx.agents.list()) this.#contain('adopting an agent', () => this.#adopt(agent))
+    this.#memory?.tidy(async () => storedSessions(ctx))
   }
 
   /** Leave every session; nothing is told afterwards. */
   async close(): Promise<void> {
     this.#closed = true
+    this.#ending.abort()
     for (const [session, state] of this.#states) {
       state.detach()
       handedOver.set(session, { state, seq: session.seq })
     }
     this.#states.clear()
-    await this.#parts.registry.close()
+    await Promise.all([this.#memory?.close(), ...this.#background, this.#parts.registry.close()])
   }
 
   #contain(where: string, work: () => void): void {
@@ -116,7 +149,8 @@ export class Host {
     const state = new SessionState(String(session.id), maxKeptTextBytes, maxDigests)
     this.#states.set(session, state)
     const reminder = reminderFor(session)
-    if (reminder) state.reminders.add(reminder)
+    if (this.#memory) this.#memory.begin(session, state, reminder)
+    else if (reminder) state.reminders.add(reminder)
     state.surfaceGeneration = session.surface.replaceGeneration
     state.loggedInstructions.push(...loggedInstructions(session))
     state.instructions = this.#newRoom()
@@ -145,7 +179,12 @@ export class Host {
     for (const { target } of earlier.state.ledger.entries()) {
       earlier.state.instructions?.touch(target.displayPath)
     }
-    for (const event of session.events.slice(earlier.seq)) this.#logged(session, event)
+    const { events } = session
+    const { latest, opaque } = fileResultsOf(events, session.header.cwd ?? '/')
+    // What was read meanwhile nobody of us has seen: from here on the log is ahead of the ledger.
+    earlier.state.hasGap ||= [...latest.values(), ...opaque].some((seq) => seq >= earlier.seq)
+    for (const event of events.slice(earlier.seq)) this.#logged(session, event)
+    this.#memory?.takeOver(session, earlier.state)
     return earlier.state
   }
 
@@ -169,6 +208,7 @@ export class Host {
     if (!state) return
     this.#states.delete(session)
     state.disposed = true
+    this.#memory?.leave(session, state)
     // The registry remembers what is still closing, so that disposing the plugin waits for it.
     void state.reader?.leave()
   }
@@ -183,6 +223,9 @@ export class Host {
       case 'step/start':
         state.turn.stopping = false
         return
+      case 'tool/call':
+        state.ranOpaqueTool ||= isOpaqueTool(event.data.name)
+        return
       case 'tool/result':
         // A replacing result is a pruned old one: it shows the model nothing new.
         if (event.surfaceOp === 'append')
@@ -190,6 +233,9 @@ export class Host {
         return
       case 'step/end': {
         const { committed, doubtful } = state.ledger.stepEnded()
+        if (!state.hasGap) state.followedTo = event.seq
+        if (state.ranOpaqueTool) state.remember()
+        state.ranOpaqueTool = false
         state.committed(committed, this.#fs())
         state.doubt(doubtful)
         return
@@ -296,7 +342,30 @@ export class Host {
       renewGuard: (target, version) => this.#renewGuard(agent.session, target, version),
     })
     state.turn.fresh = false
+    this.#finishRecall(state, agent, fs)
     return outcome
+  }
+
+  /** Check, while the model works, what this boundary had no time for. */
+  #finishRecall(state: SessionState, agent: Agent, fs: FileSystem): void {
+    const { recall } = state
+    if (this.#closed || !recall?.isOpen || recall.underWay) return
+    recall.underWay = true
+    const { detached = (make) => make() } = this.#parts
+    const checked = detached(() =>
+      this.#boundary.finishRecall(state, {
+        fs,
+        signal: this.#ending.signal,
+        renewGuard: (target, version) => this.#renewGuard(agent.session, target, version),
+      }),
+    )
+    const done = checked
+      .catch((error: unknown) => this.#parts.reporter.contained('checking files of a resumed session', error))
+      .finally(() => {
+        recall.underWay = false
+        this.#background.delete(done)
+      })
+    this.#background.add(done)
   }
 
   /** Only for content that was found equal: the host's guard takes the version as read by the session. */
@@ -346,4 +415,15 @@ export class Host {
       return message
     })
   }
+}
+
+/** Ids of all stored sessions, where the host has a service that knows them. */
+const storedSessions = async (ctx: Context): Promise<ReadonlySet<string> | undefined> => {
+  // Not a package that this one depends on: only web and headless bring it along.
+  const service: unknown = ctx.get('sessionPersistence')
+  if (typeof service !== 'object' || service === null || !('list' in service)) return undefined
+  if (typeof service.list !== 'function') return undefined
+  const headers: unknown = await Reflect.apply(service.list, service, [])
+  if (!Array.isArray(headers)) return undefined
+  return new Set(headers.map((header: { readonly id?: unknown }) => String(header.id)))
 }

@@ -46,19 +46,23 @@ export const apply = (ctx: Context, config: LiveWorkspaceConfig): void => {
     ownPaths: ownPaths(),
     report: (root, { reason, detail, remedy }) => reporter.once(`${reason} (${detail ?? root})`, remedy),
   })
-  const host = new Host(ctx, { config, registry, reporter })
+  const manifests = join(resolveDshHome(), MANIFESTS)
+  const host = new Host(ctx, { config, registry, reporter, manifests, detached })
   ctx.effect(() => () => host.close(), 'live-workspace: sessions and watchers')
   host.start()
 }
 
-/** Where the harness writes while it runs: nothing there is ever news to a session. */
+/** What sessions have seen, below the home of the harness; the number is that of the layout. */
+const MANIFESTS = join('live-workspace', 'v1')
+
+/** Where the harness and this bundle write while they run: nothing there is ever news to a session. */
 const ownPaths = (): string[] => {
   const home = resolveDshHome()
   try {
     const real = realpathSync(home)
-    return [real, join(real, 'sessions')]
+    return [real, join(real, 'sessions'), join(real, 'live-workspace')]
   } catch {
     // It is not there yet; it will have no link on its way then.
-    return [home, join(home, 'sessions')]
+    return [home, join(home, 'sessions'), join(home, 'live-workspace')]
   }
 }

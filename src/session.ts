@@ -12,6 +12,7 @@ import type { InstructionRoom } from './instructions/room.ts'
 import { type Content, ContentShelf } from './ledger/content.ts'
 import { Ledger, type LedgerEntry } from './ledger/ledger.ts'
 import { type Covered, Receipts } from './ledger/receipts.ts'
+import type { Recall } from './manifest/recall.ts'
 import type { Before } from './notice/classify.ts'
 import type { WatchFault } from './watch/contract.ts'
 import type { JournalSlice } from './watch/journal.ts'
@@ -126,6 +127,20 @@ export class SessionState {
   lastCoverage: ReturnType<typeof coverageWord>
   /** The fault that the model was told about last. */
   toldFault: WatchFault['code'] | undefined
+  /** What was seen before this process and is not told yet. */
+  recall: Recall | undefined
+  /** Number of the latest log event up to which everything that the log shows was followed. */
+  followedTo: number | undefined
+  /** A tool of the open step may have shown files that the log does not name. */
+  ranOpaqueTool = false
+  /** The log shows something from a time at which nobody of us followed it. */
+  hasGap = false
+  /** Time in ms, by the process's monotonic clock, of the latest boundary that missed nothing. */
+  completeAt: number | undefined
+  /** Used files that hold something else under the version that was seen. */
+  readonly racy = new Set<string>()
+  /** Something that is to be remembered has changed. */
+  remember: () => void = () => undefined
   /** Changed paths that the journal has dropped: all that can be told of them is that they exist. */
   unlisted = 0
   /** The cwd led to another directory at the last boundary, and the model is still to be told. */
@@ -183,10 +198,13 @@ export class SessionState {
       this.toldDigests.delete(entry.key)
       this.flapping.delete(entry.key)
       this.#supersede(entry)
+      this.recall?.forget(entry.key)
+      this.racy.delete(entry.key)
       this.instructions?.touch(entry.target.displayPath)
       if (fs) this.instructions?.touch(fs.processPath(entry.target))
       this.#index(entry, fs)
     }
+    if (entries.length > 0) this.remember()
   }
 
   /** A link led elsewhere when the session used a path again: what it had seen there before is no more. */

@@ -63,6 +63,7 @@ export class Ledger<T> {
   #awaitingStepEnd: Logged<T>[] = []
   #order = 0
   #sequence = 0
+  #restored = 0
 
   get size(): number {
     return this.#entries.size
@@ -178,6 +179,17 @@ export class Ledger<T> {
   /** The session knows nothing of this target any more. */
   forget(key: string): void {
     this.#entries.delete(key)
+  }
+
+  /**
+   * What was committed before this process: it counts as older than everything that is here already.
+   * @returns `undefined` when the session has seen the target anew.
+   */
+  restore(observation: Omit<LedgerEntry<T>, 'sequence'>): LedgerEntry<T> | undefined {
+    if (this.#entries.has(observation.key)) return undefined
+    const entry = { ...observation, sequence: --this.#restored }
+    this.#entries.set(entry.key, entry)
+    return entry
   }
 
   #commit(observation: Observation<T> & Shown): LedgerEntry<T> {

@@ -6,6 +6,7 @@ import { LocalFileSystem } from '@deepseek-ai/dsh-fs-local'
 import * as observationPolicy from '@deepseek-ai/dsh-fs-observation-policy'
 import { createUserMessage, LlmRuntime } from '@deepseek-ai/dsh-llm'
 import { SessionId, SessionStore } from '@deepseek-ai/dsh-session'
+import { JsonlSessionPersistence } from '@deepseek-ai/dsh-session-persistence-jsonl'
 import { SystemPrompt } from '@deepseek-ai/dsh-system-prompt'
 import * as toolFs from '@deepseek-ai/dsh-tool-fs'
 import { defineTool, ToolRuntime } from '@deepseek-ai/dsh-tools'
@@ -28,6 +29,8 @@ export interface BenchExtra {
   readonly settings?: unknown
   /** Begin at once instead of waiting for the first scan. */
   readonly atOnce?: boolean
+  /** Where sessions are kept; the plugin remembers what they saw in `manifests`, if that is given. */
+  readonly stored?: { readonly sessions: string; readonly manifests?: string; readonly resume?: boolean }
 }
 
 export class BenchHost {
@@ -53,7 +56,7 @@ export class BenchHost {
   async #compose(
     root: string,
     mode: Mode | undefined,
-    { cwd = root, plugin, settings, atOnce = false }: BenchExtra,
+    { cwd = root, plugin, settings, stored, atOnce = false }: BenchExtra,
   ): Promise<void> {
     const ctx = this.#ctx
     await this.#use(AgentRegistry)
@@ -65,6 +68,7 @@ export class BenchHost {
     await this.#use(observationPolicy)
     await this.#use(toolFs)
     await this.#use({ name: 'bench-tool', inject: ['tools'], apply: registerNothing })
+    if (stored) await this.#use(JsonlSessionPersistence, { root: stored.sessions, compression: 'none' })
     await this.#use(AgentLoop)
     ctx.llm.registerAdapter(
       ['scripted'],
@@ -73,7 +77,7 @@ export class BenchHost {
         this.#arrived.resolve(request)
       }),
     )
-    if (mode) await this.#mount(root, mode, atOnce)
+    if (mode) await this.#mount(root, mode, atOnce, stored?.manifests)
     if (plugin) await this.#use(plugin, settings)
     // Prepended last, so that everything else happens within its `next()`.
     ctx.on(
@@ -90,16 +94,16 @@ export class BenchHost {
       },
       { prepend: true },
     )
-    const { agent } = await ctx.agents.create({
-      sessionId: SessionId(`bench-${mode ?? 'bare'}`),
-      meta: { cwd },
-      agentOptions: { provider: 'scripted', model: 'scripted-1' },
-    })
+    const sessionId = SessionId(`bench-${mode ?? 'bare'}`)
+    const agentOptions = { provider: 'scripted', model: 'scripted-1' }
+    const { agent } = stored?.resume
+      ? await ctx.agents.resume({ resumeSessionId: sessionId, agentOptions })
+      : await ctx.agents.create({ sessionId, meta: { cwd }, agentOptions })
     this.#agent = agent
   }
 
   /** What the bundle's own `apply` does, with the end of the wait chosen. */
-  async #mount(root: string, mode: Mode, atOnce: boolean): Promise<void> {
+  async #mount(root: string, mode: Mode, atOnce: boolean, manifests: string | undefined): Promise<void> {
     const faults: string[] = []
     const apply = (ctx: Context): void => {
       const registry = new WatchRegistry({
@@ -110,7 +114,12 @@ export class BenchHost {
       })
       const reader = registry.join(root, true)
       this.#live = () => reader.coverage.kind === 'live'
-      const host = new Host(ctx, { config, registry, reporter: new Reporter(ctx) })
+      const host = new Host(ctx, {
+        config,
+        registry,
+        reporter: new Reporter(ctx),
+        ...(manifests === undefined ? {} : { manifests }),
+      })
       ctx.effect(() => () => host.close(), 'bench: sessions and watchers')
       host.start()
     }

@@ -17,6 +17,7 @@ import { measureInstructions } from './instructions.ts'
 import { watchOthers } from './machine.ts'
 import { reportMessages } from './messages.ts'
 import type { Spread } from './numbers.ts'
+import { measureResume } from './resume.ts'
 import { REST_MS, runQuiet } from './quiet.ts'
 import { type Figures, savedFigures, worseThan } from './saved.ts'
 import { measureBoundaries, measureEvents, measureFirstRequests, printScale } from './scale.ts'
@@ -41,6 +42,9 @@ if (given.only !== undefined && given.only !== 'scale') throw new Error('--only 
 const TREE_FILES = 10_000
 const USED_FILES = 200
 const CHECKOUT_FILES = 2_000
+const RESUMED_FILES = 5_000
+/** What the first step after a restart may take longer. */
+const RESUME_TARGET_MS = 150
 const amounts = quick
   ? {
       trials: {
@@ -164,12 +168,28 @@ const measureSignal = async (scratch: string) => {
       return times
     },
   )
-  console.log('\n5. Sizes of messages.\n')
+  const resume = await part(
+    `5. First pre-step of a resumed session that had seen ${RESUMED_FILES} files.`,
+    async () => {
+      const times = await measureResume(scratch, root, files.slice(0, RESUMED_FILES), quick ? 2 : 7)
+      const line = (name: string, { p50, max }: Spread) =>
+        `  ${name.padEnd(52)} p50 ${p50.toFixed(1)} ms   max ${max.toFixed(1)} ms`
+      console.log(line('with what was seen remembered', times.remembered))
+      console.log(line('with the general reminder', times.general))
+      console.log(line('after that, until the last file is told', times.untilAllToldMs))
+      console.log(
+        `  Remembering adds ${times.addedMs.toFixed(1)} ms (${times.addedCpuMs.toFixed(1)} ms of a processor; target: below ${RESUME_TARGET_MS} ms); ` +
+          `${times.manifestBytes} bytes on disk.`,
+      )
+      return { ...times, targetMs: RESUME_TARGET_MS }
+    },
+  )
+  console.log('\n6. Sizes of messages.\n')
   const messages = reportMessages()
-  return { trials, quiet, checkouts, instructions, messages }
+  return { trials, quiet, checkouts, instructions, resume, messages }
 }
 
-/** Parts 6 and 7: large trees, many sessions. */
+/** Parts 7 and 8: large trees, many sessions. */
 const measureScale = async (scratch: string) => {
   const { sizes, ignored, runs, restMs } = amounts.starts
   const trees = sizes.map((files) => {
@@ -179,7 +199,7 @@ const measureScale = async (scratch: string) => {
     return { root, files, used: shuffled(grown).slice(0, amounts.scale.used) }
   })
   const starts = await part(
-    `6. Beginning to watch, each in a fresh process, medians of ${runs}; beside it ${ignored} ignored files.`,
+    `7. Beginning to watch, each in a fresh process, medians of ${runs}; beside it ${ignored} ignored files.`,
     async () => {
       const rows = await measureStarts({ trees, runs, restMs })
       printStarts(rows)
@@ -189,7 +209,7 @@ const measureScale = async (scratch: string) => {
   const largest = trees.at(-1)
   if (!largest) throw new Error('no tree')
   const scale = await part(
-    `7. ${largest.files} files, ${largest.used.length} of them used; the first request of ${amounts.scale.pairs} interleaved pairs.`,
+    `8. ${largest.files} files, ${largest.used.length} of them used; the first request of ${amounts.scale.pairs} interleaved pairs.`,
     async () => {
       const figures = {
         eventUs: await measureEvents(scratch, amounts.scale.events),

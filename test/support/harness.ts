@@ -5,7 +5,15 @@
  * and hands control back, so that whatever the test does in between happens between two requests.
  */
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
@@ -43,6 +51,7 @@ type Settings = Readonly<Record<string, unknown>>
 export interface RawConfig extends Settings {
   readonly watch?: Settings
   readonly notice?: Settings
+  readonly resume?: Settings
 }
 
 export interface HarnessOptions {
@@ -364,6 +373,11 @@ export class Harness {
     const { id } = agent.session
     await agent.dispose()
     offline()
+    await this.continued(agent, id)
+  }
+
+  /** Carry on a session that has ended. */
+  async continued(agent: TestAgent, id: Session['id']): Promise<void> {
     if (this.#plugin) this.#expectedJoins += 1
     agent.adopt(
       await this.ctx.agents.resume({
@@ -371,6 +385,27 @@ export class Harness {
         agentOptions: { provider: PROVIDER, model: MODEL },
       }),
     )
+  }
+
+  /** A new session that begins with the history of another one, up to and with this event. */
+  async fork({ session }: TestAgent, name: string, boundary: number): Promise<TestAgent> {
+    const seed = session.events.slice(0, boundary + 1)
+    if (this.#plugin) this.#expectedJoins += 1
+    const handle = await this.ctx.agents.create({
+      sessionId: SessionId(`session-${name}`),
+      seed,
+      meta: { cwd: this.workspace, parentSession: session.id, seedLength: seed.length },
+      agentOptions: { provider: PROVIDER, model: MODEL },
+    })
+    const agent = new TestAgent(name, handle)
+    this.agents.set(name, agent)
+    return agent
+  }
+
+  /** What a session has on disk, once everything up to now is written. */
+  async remembered(id: Session['id']): Promise<string> {
+    await this.reload()
+    return readFileSync(join(this.base, 'dsh-home', 'live-workspace', 'v1', `${String(id)}.json`), 'utf8')
   }
 
   /** The user's `/compact` of an idle agent. */

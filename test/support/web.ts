@@ -18,6 +18,8 @@ export interface DshWeb {
   prompt(sessionId: string, text: string): Promise<void>
   /** Ends the process; calling it again is harmless. */
   stop(): Promise<Outcome>
+  /** Ends the process in the middle of whatever it does. */
+  kill(): Promise<Outcome>
 }
 
 export async function startWeb(options: { cwd: string; env: NodeJS.ProcessEnv }): Promise<DshWeb> {
@@ -69,6 +71,10 @@ export async function startWeb(options: { cwd: string; env: NodeJS.ProcessEnv })
     rpc,
     history,
     stop,
+    async kill() {
+      running.signal('SIGKILL')
+      return running.done
+    },
     async createSession(cwd) {
       return stringOf(objectOf(await rpc('session.create', { cwd }), 'the session')['sessionId'], 'sessionId')
     },

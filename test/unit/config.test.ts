@@ -5,7 +5,7 @@ import { SILENT_FILESYSTEMS } from '../../src/watch/mounts.ts'
 type Settings = Readonly<Record<string, unknown>>
 
 interface NumberKey {
-  readonly room: 'watch' | 'notice' | 'instructions'
+  readonly room: 'watch' | 'notice' | 'instructions' | 'resume'
   readonly key: string
   readonly min: number
   readonly max: number
@@ -54,6 +54,18 @@ const numberKeys: readonly NumberKey[] = [
   { room: 'notice', key: 'maxDigests', min: 1, max: 10_000_000 },
   { room: 'notice', key: 'maxTextBytes', min: 0, max: 16_777_216 },
   { room: 'notice', key: 'maxKeptTextBytes', min: 0, max: 1_073_741_824 },
+  { room: 'resume', key: 'saveDelayMs', min: 0, max: 600_000 },
+  { room: 'resume', key: 'flushMs', min: 1, max: 600_000 },
+  { room: 'resume', key: 'maxFiles', min: 1, max: 1_000_000 },
+  { room: 'resume', key: 'maxManifestBytes', min: 1_024, max: 268_435_456 },
+  { room: 'resume', key: 'firstStepFiles', min: 1, max: 1_000_000 },
+  { room: 'resume', key: 'firstStepMs', min: 0, max: 60_000 },
+  { room: 'resume', key: 'maxResumePaths', min: 1, max: 10_000 },
+  { room: 'resume', key: 'maxResumeBytes', min: 1_024, max: 1_048_576 },
+  { room: 'resume', key: 'keepMs', min: 0, max: 315_360_000_000 },
+  { room: 'resume', key: 'maxSessions', min: 1, max: 1_000_000 },
+  { room: 'resume', key: 'maxSetAside', min: 0, max: 10_000 },
+  { room: 'resume', key: 'unfinishedMs', min: 0, max: 86_400_000 },
 ]
 
 const choiceKeys = [
@@ -69,6 +81,8 @@ const switchKeys = [
   { room: 'watch', key: 'probeEvents' },
   { room: 'instructions', key: 'loadIgnoredDirectories' },
   { room: 'notice', key: 'showHunks' },
+  { room: 'resume', key: 'enabled' },
+  { room: 'resume', key: 'tellUnchanged' },
 ] as const
 
 const listKeys = [
@@ -140,6 +154,22 @@ const defaults = {
     turnStopScope: 'workspace',
     maxSteersPerTurn: 3,
   },
+  resume: {
+    enabled: true,
+    tellUnchanged: true,
+    saveDelayMs: 250,
+    flushMs: 2_000,
+    maxFiles: 10_000,
+    maxManifestBytes: 4_194_304,
+    firstStepFiles: 5_000,
+    firstStepMs: 30,
+    maxResumePaths: 50,
+    maxResumeBytes: 4_096,
+    keepMs: 2_592_000_000,
+    maxSessions: 1_000,
+    maxSetAside: 8,
+    unfinishedMs: 60_000,
+  },
   instructions: {
     dshHome: '',
     projectRootMarkers: ['.git'],
@@ -193,6 +223,7 @@ describe('defaults', () => {
       watch: { ...defaults.watch, debounceMs: 10 },
       notice: { ...defaults.notice, statConcurrency: 4 },
       instructions: defaults.instructions,
+      resume: defaults.resume,
     })
   })
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { boot, categories, quiet, read, type TestAgent, textOf } from '../support/harness.ts'
+import { boot, categories, edit, quiet, read, resultsIn, type TestAgent, textOf } from '../support/harness.ts'
 
 // Long enough that its summary is shorter.
 const LONG = Array.from({ length: 120 }, (_, line) => `line ${line} of a file that is long\n`).join('')
@@ -115,6 +115,29 @@ describe('after a compaction', () => {
     harness.write('a.ts', LONG.replace('line 7 ', 'line seven '))
     await agent.call(quiet)
     expect(textOf(agent.told)).toContain('+line seven ')
+    await agent.end()
+  })
+
+  it('an unchanged file is edited without a new read', async () => {
+    const { harness, agent } = await reader()
+    await agent.end()
+    await harness.compact(agent)
+    await agent.prompt()
+    const request = await agent.call(edit('a.ts', 'line 1 of', 'line one of'))
+
+    expect(resultsIn(request).at(-1)).not.toContain('Error')
+    await agent.end()
+  })
+
+  it('no lines are shown of what changed in a text that is gone from the conversation', async () => {
+    const { harness, agent } = await reader()
+    await agent.end()
+    await harness.compact(agent)
+    harness.write('a.ts', LONG.replace('line 5 of', 'line five of'))
+    await agent.prompt()
+
+    expect(textOf(agent.told)).toContain('- modified "a.ts"')
+    expect(textOf(agent.told)).not.toContain('line five')
     await agent.end()
   })
 
