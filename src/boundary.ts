@@ -171,7 +171,9 @@ export class Boundary {
       sweep(state.unwatched)
       sweep(state.takeSweep(full ? Infinity : watch.sweepBudget))
       const limit = Math.ceil(watch.maxWaitMs * BARRIER_SHARE)
+      const from = performance.now()
       const passed = (await state.reader?.barrier(limit, moment.signal)) ?? 'unclean'
+      state.lastBarrier = { at: Date.now(), outcome: passed, ms: performance.now() - from }
       const slice = state.reader?.read()
       if (slice) state.absorb(slice, watch.maxJournalPaths)
       const coverage = state.reader?.coverage.kind

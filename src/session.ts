@@ -13,7 +13,7 @@ import { type Content, ContentShelf } from './ledger/content.ts'
 import { Ledger, type LedgerEntry } from './ledger/ledger.ts'
 import { type Covered, Receipts } from './ledger/receipts.ts'
 import type { Before } from './notice/classify.ts'
-import type { WatchFault } from './watch/contract.ts'
+import type { BarrierOutcome, WatchFault } from './watch/contract.ts'
 import type { JournalSlice } from './watch/journal.ts'
 import type { RootReader } from './watch/registry.ts'
 import { isWithin } from './watch/root.ts'
@@ -113,6 +113,8 @@ export class SessionState {
   toldFault: WatchFault['code'] | undefined
   /** Changed paths that the journal has dropped: all that can be told of them is that they exist. */
   unlisted = 0
+  /** The latest wait for the watcher, for status. `at` in ms since the epoch, its length in ms. */
+  lastBarrier: { readonly at: number; readonly outcome: BarrierOutcome; readonly ms: number } | undefined
   surfaceGeneration = 0
   disposed = false
   /** Number of boundaries so far. */
@@ -244,6 +246,12 @@ export class SessionState {
       this.unlisted += 1
     }
     this.unlisted += slice.dropped
+  }
+
+  /** Paths that the next boundary will look at, as far as it is known now. */
+  waitingPaths(): string[] {
+    const fresh = (this.reader?.peek() ?? []).map(({ path }) => path)
+    return [...this.pending.keys(), ...fresh.filter((path) => this.entryAt(path) || !this.#isNoNews(path))]
   }
 
   /** Followed for instructions alone, or silent by the rules of the root. */

@@ -30,7 +30,7 @@ import { renderBaseline, renderChanges, type Rendered, type Transition } from '.
 import { reportRefusals } from './reports.ts'
 import type { Scope } from './scopes.ts'
 import { Standing } from './standing.ts'
-import { type ScopeStatus, statusOf } from './status.ts'
+import { lookedIn, type LookedIn, type ScopeStatus, statusOf } from './status.ts'
 import { Territory } from './territory.ts'
 import type { Followed, InstructionDeps, InstructionMessage, InstructionView } from './view.ts'
 
@@ -146,6 +146,11 @@ export class InstructionRoom {
       omitted: (key) => !standing.inForce(key) && this.#memory.isOmitted(key, standing),
       cutTo: (key, digest) => this.#memory.cutTo(key, digest),
     })
+  }
+
+  /** Where instruction files are looked for, as of the last look. */
+  lookedIn(): readonly LookedIn[] {
+    return lookedIn(this.#territory.directories)
   }
 
   /**

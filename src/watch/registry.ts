@@ -5,10 +5,10 @@
  */
 import type { BarrierOutcome } from './contract.ts'
 import { type Coverage } from './coverage.ts'
-import type { JournalSlice } from './journal.ts'
+import type { DirtyPath, JournalSlice } from './journal.ts'
 import type { FollowRequest } from './outside.ts'
-
 import { type RegistryOptions, RootWatch } from './root-watch.ts'
+import type { SilenceRules } from './silence.ts'
 
 export type { RegistryOptions } from './root-watch.ts'
 
@@ -22,6 +22,10 @@ export interface RootReader {
   covers(path: string): boolean
   /** Whether a change of a path is no news to a session that has not used it. */
   ignores(path: string, isDirectory: boolean): boolean
+  /** What makes a change no news, for status. */
+  readonly rules: SilenceRules
+  /** Paths invalidated since the last call of `read`, for status: nothing is taken. */
+  peek(): readonly DirtyPath[]
   /** Follow names elsewhere too; see `OutsideWatches.follow`. */
   follow(request: FollowRequest): { added: boolean; complete: boolean }
   /** Wait for the events from before this call. Never rejects. */
@@ -70,6 +74,10 @@ export class WatchRegistry {
       },
       covers: (path) => watch.covers(path),
       ignores: (path, isDirectory) => watch.ignores(path, isDirectory),
+      get rules() {
+        return watch.rules
+      },
+      peek: () => watch.peek(id),
       follow: (request) => watch.follow(request),
       barrier: (limitMs, signal) => watch.barrier(limitMs, signal),
       read: () => watch.read(id),

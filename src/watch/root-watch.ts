@@ -8,10 +8,10 @@ import type { WatchConfig } from '../config.ts'
 import type { BackendFactory, BarrierOutcome, WatchBackend, WatchFault, WatchSink } from './contract.ts'
 import { type Coverage, nextCoverage, restartDelay } from './coverage.ts'
 import { faultOf, ROOT_LOST } from './faults.ts'
-import { Journal, type JournalSlice } from './journal.ts'
+import { type DirtyPath, Journal, type JournalSlice } from './journal.ts'
 import { type FollowRequest, OutsideWatches } from './outside.ts'
 import { isWithin } from './root.ts'
-import { Silence } from './silence.ts'
+import { Silence, type SilenceRules } from './silence.ts'
 
 /** What the registry needs from its surroundings. */
 export interface RegistryOptions {
@@ -89,12 +89,21 @@ export class RootWatch {
     return slice
   }
 
+  /** What a reader would get, without taking it. */
+  peek(reader: object): readonly DirtyPath[] {
+    return this.#journal.since(this.#cursors.get(reader) ?? this.#journal.head).paths
+  }
+
   leave(reader: object): void {
     this.#cursors.delete(reader)
   }
 
   covers(path: string): boolean {
     return isWithin(this.root, path) && !this.#silence.unwatched(path)
+  }
+
+  get rules(): SilenceRules {
+    return this.#silence.rules
   }
 
   ignores(path: string, isDirectory: boolean): boolean {

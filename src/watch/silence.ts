@@ -25,6 +25,16 @@ export interface SilenceOptions {
   readonly gitTimeoutMs: number
 }
 
+/** Rules in force, for status. */
+export interface SilenceRules {
+  /** Files of git's rules that were read so far. Absolute paths. */
+  readonly files: readonly string[]
+  /** Such files that are not applied, or not as a whole. */
+  readonly refused: readonly { readonly path: string; readonly why: string }[]
+  /** Absolute paths of the harness's own files below the root. */
+  readonly own: readonly string[]
+}
+
 /** The rules of one root. */
 export class Silence {
   readonly #options: SilenceOptions
@@ -53,6 +63,12 @@ export class Silence {
   /** Files elsewhere whose change matters to the rules. */
   get sources(): readonly string[] {
     return this.#git?.sources() ?? []
+  }
+
+  /** What is in force now. */
+  get rules(): SilenceRules {
+    const refused = Array.from(this.#git?.refused() ?? [], ([path, why]) => ({ path, why }))
+    return { files: this.#git?.ruleFiles() ?? [], refused, own: this.#own }
   }
 
   /** Something changed at this path, which may be a rule. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { checkConfig, Config, ConfigError } from '../../src/config.ts'
+import { checkConfig, ConfigError } from '../../src/config.ts'
+import { Config } from '../../src/index.ts'
 
 type Settings = Readonly<Record<string, unknown>>
 
