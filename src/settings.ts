@@ -36,8 +36,8 @@ export const followSettings = (
   }
 
   ctx.inject(['settings'], (inner) => {
-    /** The host keeps the last good value of a section only once it had one; the first is the row's. */
-    let hadOne = false
+    /** Once registered, the host keeps the last good value of a section; until then that is the row's. */
+    let registered = false
     const resolve = (raw: unknown): LiveWorkspaceConfig => {
       try {
         const config = checkConfig(raw)
@@ -45,10 +45,8 @@ export const followSettings = (
         return config
       } catch (error) {
         refuse(error, 'correct the value; until then the last good settings stay in force')
-        if (hadOne) throw error
+        if (registered) throw error
         return row
-      } finally {
-        hadOne = true
       }
     }
     try {
@@ -56,6 +54,7 @@ export const followSettings = (
       const scope = inner.settings.register(SECTION as SettingsNamespace, z.transform(z.any(), resolve), {
         base: row,
       })
+      registered = true
       inner.effect(() => {
         given = () => inner.settings.describe().some(({ ns, user }) => ns === SECTION && user !== undefined)
         return () => {

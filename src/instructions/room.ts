@@ -134,10 +134,14 @@ export class InstructionRoom {
     })
   }
 
-  /** What is in force, and what became of the other files, as of the last look. */
-  inForce(): readonly ScopeStatus[] {
+  /**
+   * What is in force, and what became of the other files, as of the last look.
+   * @param visible - sources of the user messages that the model can see now; without them, at the last look.
+   */
+  inForce(visible?: readonly unknown[]): readonly ScopeStatus[] {
     if (!this.#last) return []
-    const { choice, standing } = this.#last
+    const { choice } = this.#last
+    const standing = visible ? new Standing(visible) : this.#last.standing
     return statusOf({
       scopes: this.#territory.scopes,
       facts: this.#facts.all,

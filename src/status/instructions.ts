@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import type { FileSystem } from '@deepseek-ai/dsh-fs'
 import type { Session } from '@deepseek-ai/dsh-session'
 import { messageOf } from '../errors.ts'
+import { loggedInstructions } from '../history.ts'
 import { parseScope, readSource, scopeKey } from '../instructions/protocol.ts'
 import type { InstructionRoom } from '../instructions/room.ts'
 import type { LookedIn, ScopeStatus } from '../instructions/status.ts'
@@ -132,7 +133,9 @@ export const instructionsStatus = async ({
 }: InstructionsParts): Promise<InstructionsStatus> => {
   const lookedIn = room?.lookedIn() ?? []
   const loaded = loadedBy(session)
-  const found = room?.inForce() ?? []
+  const nodes = new Set(session.surface.nodes)
+  const visible = loggedInstructions(session).filter(({ seq }) => nodes.has(seq))
+  const found = room?.inForce(visible.map(({ source }) => source)) ?? []
   const there = new Set(found.map(({ path }) => path))
   const wrongCase: WrongCase[] = []
   const unlisted: { path: string; why: string }[] = []
