@@ -61,8 +61,8 @@ export const renderWorkspace = (status: WorkspaceStatus, now: number): string =>
     '',
     labelled('Root', status.root === undefined ? 'not found yet' : quoted(status.root)),
     ...(status.directory === undefined ? [] : [labelled('Directory', quoted(status.directory))]),
-    labelled('Coverage', `${coverage.kind}: ${coverage.why}`),
-    ...(coverage.remedy === undefined ? [] : [labelled('', `Remedy: ${coverage.remedy}`)]),
+    labelled('Coverage', `${coverage.kind} (${coverage.why})`),
+    ...(coverage.remedy === undefined ? [] : [labelled('Remedy', coverage.remedy)]),
     labelled(
       'Watcher',
       backend

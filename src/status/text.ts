@@ -9,7 +9,6 @@ import { quotePath } from '../notice/escape.ts'
 const MAX_PATH_BYTES = 4_096
 /** Items of a list that are shown; the JSON form has them all. */
 export const MOST_SHOWN = 20
-const LABEL_WIDTH = 11
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
@@ -21,8 +20,8 @@ export const quoted = (path: string): string => quotePath(path, MAX_PATH_BYTES)
 export const counted = (count: number, noun: string, nouns = `${noun}s`): string =>
   `${count} ${count === 1 ? noun : nouns}`
 
-/** A line with a label in a column of its own. */
-export const labelled = (label: string, text: string): string => `${label.padEnd(LABEL_WIDTH)} ${text}`
+/** A fact with its label. Not in columns: the web UI shows this in a font whose letters differ in width. */
+export const labelled = (label: string, text: string): string => `${label}: ${text}`
 
 /** A title with a list below it; what is not shown is counted. */
 export const listed = (title: string, lines: readonly string[]): string[] => [

@@ -25,17 +25,17 @@ const says = async (harness: Harness, agent: TestAgent, part: string): Promise<v
 describe('a section in the settings document', () => {
   it('is in force over the row from the start', async () => {
     const { harness, agent } = await withSection('live-workspace:\n  watch: { backend: "off" }\n')
-    await says(harness, agent, 'Coverage    off: ')
-    await says(harness, agent, "Settings    the settings document over the profile's row")
+    await says(harness, agent, 'Coverage: off (')
+    await says(harness, agent, "Settings: the settings document over the profile's row")
     await agent.end()
   })
 
   it('is applied while sessions live, which lose nothing of what they have seen', async () => {
     const { harness, agent, settings } = await withSection(undefined)
     await agent.call(read('a.ts'))
-    await says(harness, agent, "Settings    the profile's row")
+    await says(harness, agent, "Settings: the profile's row")
     settings.write('live-workspace:\n  watch: { backend: "off" }\n  notice: { showHunks: false }\n')
-    await says(harness, agent, 'Coverage    off: ')
+    await says(harness, agent, 'Coverage: off (')
     harness.write('a.ts', 'two\n')
     await agent.call(quiet)
 
@@ -47,18 +47,18 @@ describe('a section in the settings document', () => {
 
   it('gives way to the row when it is removed', async () => {
     const { harness, agent, settings } = await withSection('live-workspace:\n  watch: { backend: "off" }\n')
-    await says(harness, agent, 'Coverage    off: ')
+    await says(harness, agent, 'Coverage: off (')
     settings.write('{}\n')
-    await says(harness, agent, 'Coverage    live: ')
-    await says(harness, agent, "Settings    the profile's row")
+    await says(harness, agent, 'Coverage: live (')
+    await says(harness, agent, "Settings: the profile's row")
     await agent.end()
   })
 
   it('gives way to the row when the service goes', async () => {
     const { harness, agent, settings } = await withSection('live-workspace:\n  watch: { backend: "off" }\n')
-    await says(harness, agent, 'Coverage    off: ')
+    await says(harness, agent, 'Coverage: off (')
     await settings.remove()
-    await says(harness, agent, 'Coverage    live: ')
+    await says(harness, agent, 'Coverage: live (')
     await agent.end()
   })
 })
@@ -66,20 +66,20 @@ describe('a section in the settings document', () => {
 describe('a wrong value in the section', () => {
   it('is reported, and the last good settings stay until it is corrected', async () => {
     const { harness, agent, settings } = await withSection('live-workspace:\n  watch: { backend: "off" }\n')
-    await says(harness, agent, 'Coverage    off: ')
+    await says(harness, agent, 'Coverage: off (')
     settings.write('live-workspace:\n  watch: { backend: "of" }\n')
     await says(
       harness,
       agent,
       'refused, the last good ones stay: dsh-live-workspace: watch.backend is "of"; allowed:',
     )
-    await says(harness, agent, 'Coverage    off: ')
+    await says(harness, agent, 'Coverage: off (')
     expect(harness.errors.join()).toContain(
       'the section "live-workspace" of the settings is not applied: dsh-live-workspace: watch.backend is "of"',
     )
 
     settings.write('live-workspace:\n  watch: { backend: auto }\n')
-    await says(harness, agent, 'Coverage    live: ')
+    await says(harness, agent, 'Coverage: live (')
     expect(await commandText(harness, agent, '/workspace')).not.toContain('refused')
     await agent.end()
   })
@@ -89,10 +89,10 @@ describe('a wrong value in the section', () => {
       watch: { backend: 'off' },
     })
     await says(harness, agent, 'wotch (unknown key)')
-    await says(harness, agent, 'Coverage    off: ')
+    await says(harness, agent, 'Coverage: off (')
     expect(harness.errors.join()).toContain('wotch (unknown key)')
     settings.write('live-workspace:\n  watch: { backend: auto }\n')
-    await says(harness, agent, 'Coverage    live: ')
+    await says(harness, agent, 'Coverage: live (')
     await agent.end()
   })
 
@@ -101,7 +101,7 @@ describe('a wrong value in the section', () => {
     async (yaml) => {
       const { harness, agent } = await withSection(yaml)
       await says(harness, agent, 'must be an object of keys')
-      await says(harness, agent, 'Coverage    live: ')
+      await says(harness, agent, 'Coverage: live (')
       expect(harness.errors.join()).toContain('start the harness again')
       await agent.end()
     },
@@ -115,8 +115,8 @@ describe('settings that change in quick succession', () => {
       settings.write(`live-workspace:\n  watch: { backend: "off" }\n  notice: { maxNoticePaths: ${most} }\n`)
     }
     settings.write('live-workspace:\n  watch: { backend: auto, sweepBudget: 5 }\n')
-    await says(harness, agent, "Settings    the settings document over the profile's row")
-    await says(harness, agent, 'Coverage    live: ')
+    await says(harness, agent, "Settings: the settings document over the profile's row")
+    await says(harness, agent, 'Coverage: live (')
     harness.write('b.ts', 'two\n')
     await expect
       .poll(async () => commandText(harness, agent, '/workspace'), { timeout: LIMIT_MS, interval: 20 })
