@@ -126,7 +126,9 @@ export const openBrowser = async (
           },
         )),
       screenshot: async (left = 0) => {
-        const clip = { x: left, y: 0, width: size.width - left, height: size.height, scale: 1 }
+        // The window is higher than what it shows of the page.
+        const height = Number(await evaluate('innerHeight'))
+        const clip = { x: left, y: 0, width: size.width - left, height, scale: 1 }
         const { data } = await send('Page.captureScreenshot', { clip })
         return Buffer.from(stringOf(data, 'the picture'), 'base64')
       },
