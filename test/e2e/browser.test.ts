@@ -27,7 +27,7 @@ const PROMPT = 'Make a plan from notes.md.'
 const TEST_TIMEOUT_MS = 90_000
 
 describe.skipIf(reason !== undefined)(
-  reason === undefined ? 'in the web UI' : `in the web UI (not run: ${reason})`,
+  `in the web UI${reason === undefined ? '' : ` (not run: ${reason})`}`,
   () => {
     let home: ScratchHome
     let model: ScriptedModel

@@ -2,7 +2,7 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { isObject, objectOf, parseJson, stringOf, type JsonObject } from './json.ts'
+import { arrayOf, isObject, objectOf, parseJson, stringOf, type JsonObject } from './json.ts'
 import { end, start } from './process.ts'
 import { waitFor, within } from './wait.ts'
 
@@ -99,9 +99,7 @@ export const openBrowser = async (
       describe: () => `the address of ${running.report()}`,
     })
     const targets: unknown = await (await fetch(`http://${origin}/json/list`)).json()
-    const target = Array.isArray(targets)
-      ? targets.find((each) => isObject(each) && each['type'] === 'page')
-      : undefined
+    const target = arrayOf(targets, 'the pages').find((each) => isObject(each) && each['type'] === 'page')
     const socket = await connect(
       stringOf(objectOf(target, 'the page')['webSocketDebuggerUrl'], 'webSocketDebuggerUrl'),
     )
