@@ -238,7 +238,9 @@ export class Boundary {
         for (const standing of ['waiting', 'moved'] as const) sweep(state.recall?.keys(standing) ?? [])
       sweep(state.takeSweep(full ? Infinity : watch.sweepBudget))
       const limit = Math.ceil(watch.maxWaitMs * BARRIER_SHARE)
+      const from = performance.now()
       const passed = (await state.reader?.barrier(limit, moment.signal, full)) ?? 'unclean'
+      state.lastBarrier = { at: Date.now(), outcome: passed, ms: performance.now() - from }
       const slice = state.reader?.read()
       if (slice) state.absorb(slice, watch.maxJournalPaths)
       if (state.followCover(moment.fs)) sweep(state.unwatched)

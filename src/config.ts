@@ -348,7 +348,18 @@ export const describeConfig = (): SettingDescription[] =>
     })),
   )
 
-/** The schema that the host validates a row with: the raw value goes through {@link checkConfig}. */
-export const Config: z<unknown, LiveWorkspaceConfig> = z
-  .transform(z.any(), checkConfig)
-  .default(checkConfig({}))
+/**
+ * The schema that the host validates a value with: the raw one goes through {@link checkConfig}.
+ * @param wrong - told of every value that is refused.
+ */
+export const schemaReporting = (wrong: (error: unknown) => void): z<unknown, LiveWorkspaceConfig> =>
+  z
+    .transform(z.any(), (raw: unknown) => {
+      try {
+        return checkConfig(raw)
+      } catch (error) {
+        wrong(error)
+        throw error
+      }
+    })
+    .default(checkConfig({}))

@@ -49,6 +49,7 @@ export class Host {
   readonly #boundary: Boundary
   readonly #tools: ToolRecorder
   readonly #states = new Map<Session, SessionState>()
+  readonly #listeners: (() => void)[] = []
   readonly #attaching = new WeakMap<SessionState, Promise<void>>()
   readonly #memory: SessionMemory | undefined
   /** Ends the work that no boundary waits for. */
@@ -95,26 +96,41 @@ export class Host {
   /** Register every listener and adopt the agents that live already. */
   start(): void {
     const ctx = this.#ctx
-    ctx.on('agent/created', ({ agent }) => this.#contain('adopting an agent', () => this.#adopt(agent)))
-    ctx.on('agent/session-start', ({ agent }) => this.#contain('adopting an agent', () => this.#adopt(agent)))
-    ctx.on('agent/disposed', ({ agent }) =>
-      this.#contain('leaving an agent', () => this.#leave(agent.session)),
+    const adopt = ({ agent }: { readonly agent: Agent }) =>
+      this.#contain('adopting an agent', () => this.#adopt(agent))
+    this.#listeners.push(
+      ctx.on('agent/created', adopt),
+      ctx.on('agent/session-start', adopt),
+      ctx.on('agent/disposed', ({ agent }) =>
+        this.#contain('leaving an agent', () => this.#leave(agent.session)),
+      ),
+      ...this.#tools.listen(),
+      ctx.on('session/event', (session, event) =>
+        this.#contain('following the session log', () => this.#logged(session, event)),
+      ),
+      // Prepended: the outermost listener sees what every other one has put into the batch.
+      ctx.on('agent/pre-step', (payload, next) => this.#preStep(payload, next), { prepend: true }),
+      ctx.on('agent/turn-stopping', (payload) => this.#turnStopping(payload), { prepend: true }),
     )
-    this.#tools.listen()
-    ctx.on('session/event', (session, event) =>
-      this.#contain('following the session log', () => this.#logged(session, event)),
-    )
-    // Prepended: the outermost listener sees what every other one has put into the batch.
-    ctx.on('agent/pre-step', (payload, next) => this.#preStep(payload, next), { prepend: true })
-    ctx.on('agent/turn-stopping', (payload) => this.#turnStopping(payload), { prepend: true })
     for (const agent of ctx.agents.list()) this.#contain('adopting an agent', () => this.#adopt(agent))
     this.#memory?.tidy(async () => storedSessions(ctx))
+  }
+
+  /**
+   * What is known of an agent's session, once its workspace was looked for.
+   * @param signal - ends the wait.
+   */
+  async stateOf(agent: Agent, signal: AbortSignal): Promise<SessionState> {
+    const state = this.#adopt(agent)
+    await this.#attached(state, agent, signal)
+    return state
   }
 
   /** Leave every session; nothing is told afterwards. */
   async close(): Promise<void> {
     this.#closed = true
     this.#ending.abort()
+    for (const stop of this.#listeners.splice(0)) stop()
     for (const [session, state] of this.#states) {
       state.detach()
       handedOver.set(session, { state, seq: session.seq })

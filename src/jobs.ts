@@ -29,9 +29,10 @@ const monotonic = (epochMs: number): number => performance.now() - Math.max(0, D
 /**
  * Follow the background jobs of every session, for as long as the host has a service for them.
  * Registers effects of the context; never throws into the service.
+ * @returns ends it earlier.
  */
-export const followJobs = (ctx: Context, { reporter, stateOf, drain }: JobsParts): void => {
-  ctx.inject(['jobs'], (scope) => {
+export const followJobs = (ctx: Context, { reporter, stateOf, drain }: JobsParts): (() => void) => {
+  const fiber = ctx.inject(['jobs'], (scope) => {
     /** Ends of the windows of jobs that run, by session and job. */
     const open = new Map<SessionState, Map<string, (endedAt: number) => void>>()
     const follow = (owner: Agent | undefined) => {
@@ -66,4 +67,5 @@ export const followJobs = (ctx: Context, { reporter, stateOf, drain }: JobsParts
     )
     for (const agent of ctx.agents.list()) contained(agent)
   })
+  return () => void fiber.dispose()
 }

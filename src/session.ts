@@ -14,7 +14,7 @@ import { Ledger, type LedgerEntry } from './ledger/ledger.ts'
 import { type Covered, Receipts } from './ledger/receipts.ts'
 import type { Recall } from './manifest/recall.ts'
 import type { Before } from './notice/classify.ts'
-import type { WatchFault } from './watch/contract.ts'
+import type { BarrierOutcome, WatchFault } from './watch/contract.ts'
 import type { JournalSlice } from './watch/journal.ts'
 import type { RootReader } from './watch/registry.ts'
 import { isWithin } from './watch/root.ts'
@@ -145,6 +145,8 @@ export class SessionState {
   unlisted = 0
   /** The cwd led to another directory at the last boundary, and the model is still to be told. */
   movedAway = false
+  /** The latest wait for the watcher, for status. `at` in ms since the epoch, its length in ms. */
+  lastBarrier: { readonly at: number; readonly outcome: BarrierOutcome; readonly ms: number } | undefined
   surfaceGeneration = 0
   disposed = false
   /** Number of boundaries so far. */
@@ -339,6 +341,12 @@ export class SessionState {
       this.unlisted += 1
     }
     this.unlisted += slice.dropped
+  }
+
+  /** Paths that the next boundary will look at, as far as it is known now. */
+  waitingPaths(): string[] {
+    const fresh = (this.reader?.peek() ?? []).map(({ path }) => path)
+    return [...this.pending.keys(), ...fresh.filter((path) => this.entryAt(path) || !this.#isNoNews(path))]
   }
 
   /** Followed for instructions alone, or silent by the rules of the root. */

@@ -41,37 +41,39 @@ export class ToolRecorder {
     this.#parts = parts
   }
 
-  /** Register every listener, as effects of the context. */
-  listen(): void {
+  /** Register every listener, as effects of the context. @returns what ends each of them earlier. */
+  listen(): (() => void)[] {
     const ctx = this.#ctx
-    ctx.on('fs/observed', (target, observation, actor) =>
-      this.#contain('recording an observation', () => this.#observed(target, observation, actor)),
-    )
-    ctx.on('tools/result', (exec, result) => {
-      this.#contain('recording a result', () => this.#result(exec, result))
-      return undefined
-    })
-    followJobs(ctx, { ...this.#parts, drain: (state) => this.#drain(state) })
-    // Around the execution itself: waiting for a person's approval is not part of a command.
-    ctx.on('tools/execute', (exec, next) => this.#execute(exec, next), { prepend: true })
-    // Prepended: the policy that answers these does not ask further listeners.
-    ctx.on(
-      'fs/edit-intent',
-      async (target, actor, next) => {
-        const intent = await next()
-        return intent && { ...intent, version: await this.#sameContent(target, actor, intent.version) }
-      },
-      { prepend: true },
-    )
-    ctx.on(
-      'fs/write-intent',
-      async (target, actor, next) => {
-        const intent = await next()
-        if (intent?.kind !== 'replaceIfVersion') return intent
-        return { ...intent, version: await this.#sameContent(target, actor, intent.version) }
-      },
-      { prepend: true },
-    )
+    return [
+      followJobs(ctx, { ...this.#parts, drain: (state) => this.#drain(state) }),
+      ctx.on('fs/observed', (target, observation, actor) =>
+        this.#contain('recording an observation', () => this.#observed(target, observation, actor)),
+      ),
+      ctx.on('tools/result', (exec, result) => {
+        this.#contain('recording a result', () => this.#result(exec, result))
+        return undefined
+      }),
+      // Around the execution itself: waiting for a person's approval is not part of a command.
+      ctx.on('tools/execute', (exec, next) => this.#execute(exec, next), { prepend: true }),
+      // Prepended: the policy that answers these does not ask further listeners.
+      ctx.on(
+        'fs/edit-intent',
+        async (target, actor, next) => {
+          const intent = await next()
+          return intent && { ...intent, version: await this.#sameContent(target, actor, intent.version) }
+        },
+        { prepend: true },
+      ),
+      ctx.on(
+        'fs/write-intent',
+        async (target, actor, next) => {
+          const intent = await next()
+          if (intent?.kind !== 'replaceIfVersion') return intent
+          return { ...intent, version: await this.#sameContent(target, actor, intent.version) }
+        },
+        { prepend: true },
+      ),
+    ]
   }
 
   #observed(target: FsTarget, observation: FsObservation, actor: object | undefined): void {

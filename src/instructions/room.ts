@@ -30,7 +30,7 @@ import { renderBaseline, renderChanges, type Rendered, type Transition, wholeIn 
 import { reportRefusals } from './reports.ts'
 import type { Scope } from './scopes.ts'
 import { Standing } from './standing.ts'
-import { type ScopeStatus, statusOf } from './status.ts'
+import { lookedIn, type LookedIn, type ScopeStatus, statusOf } from './status.ts'
 import { Territory } from './territory.ts'
 import type { Followed, InstructionDeps, InstructionMessage, InstructionView } from './view.ts'
 
@@ -134,10 +134,14 @@ export class InstructionRoom {
     })
   }
 
-  /** What is in force, and what became of the other files, as of the last look. */
-  inForce(): readonly ScopeStatus[] {
+  /**
+   * What is in force, and what became of the other files, as of the last look.
+   * @param visible - sources of the user messages that the model can see now; without them, at the last look.
+   */
+  inForce(visible?: readonly unknown[]): readonly ScopeStatus[] {
     if (!this.#last) return []
-    const { choice, standing } = this.#last
+    const { choice } = this.#last
+    const standing = visible ? new Standing(visible) : this.#last.standing
     return statusOf({
       scopes: this.#territory.scopes,
       facts: this.#facts.all,
@@ -146,6 +150,11 @@ export class InstructionRoom {
       omitted: (key) => !standing.inForce(key) && this.#memory.isOmitted(key, standing),
       cutTo: (key, digest) => this.#memory.cutTo(key, digest),
     })
+  }
+
+  /** Where instruction files are looked for, as of the last look. */
+  lookedIn(): readonly LookedIn[] {
+    return lookedIn(this.#territory.directories)
   }
 
   /**

@@ -5,7 +5,8 @@
  */
 import type { Verdict } from './choose.ts'
 import type { Fact } from './look.ts'
-import type { Scope } from './scopes.ts'
+import { GLOBAL_DIRECTORY } from './protocol.ts'
+import type { Directory, Scope } from './scopes.ts'
 import type { Standing } from './standing.ts'
 
 /** State of one instruction file. */
@@ -15,6 +16,8 @@ export interface ScopeStatus {
   /** Path as the model is shown it. */
   readonly shown: string
   readonly scope: string
+  /** Why it is looked at: see {@link LookedIn.because}. */
+  readonly because: LookedIn['because']
   /**
    * `in-force`: the model has this text. `pending`: it will be told. `held`: the model keeps the last
    * text, because a file of the directory cannot be read. `omitted`: the budget left it out.
@@ -31,6 +34,35 @@ export interface ScopeStatus {
   readonly duplicateOf: string | undefined
   /** Why it is not loaded. */
   readonly reason: string | undefined
+}
+
+/** A directory in which names are looked for. */
+export interface LookedIn {
+  /** Absolute path. */
+  readonly path: string
+  /** Beginning of the paths that the model is shown. */
+  readonly shown: string
+  /** In their order: the base files, then the local additions. */
+  readonly names: readonly string[]
+  /**
+   * `user-global`: the harness home. `chain`: it lies between the project root and the working directory.
+   * `reached`: a tool of the session has used a file there, or the log speaks of it.
+   */
+  readonly because: 'user-global' | 'chain' | 'reached'
+}
+
+/** Where names are looked for. */
+export const lookedIn = (directories: readonly Directory[]): LookedIn[] =>
+  directories.map((directory) => ({
+    path: directory.path,
+    shown: directory.prefix === '' ? './' : directory.prefix,
+    names: directory.groups.flat(),
+    because: reasonFor(directory),
+  }))
+
+const reasonFor = ({ id, chain }: Directory): LookedIn['because'] => {
+  if (id === GLOBAL_DIRECTORY) return 'user-global'
+  return chain ? 'chain' : 'reached'
 }
 
 /** What the status follows from. */
@@ -78,6 +110,7 @@ export const statusOf = (parts: StatusParts): ScopeStatus[] =>
         path,
         shown,
         scope: key,
+        because: reasonFor(scope.directory),
         state,
         digest,
         bytes: fact?.kind === 'loaded' ? fact.bytes : undefined,

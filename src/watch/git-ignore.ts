@@ -193,6 +193,14 @@ export class GitIgnore {
     return [...files]
   }
 
+  /** Ignore files that were met so far and are there. */
+  ruleFiles(): string[] {
+    this.#directory('')
+    const files = new Set<string>()
+    for (const { rules } of this.#directories.values()) for (const { file } of rules) files.add(file.path)
+    return [...files]
+  }
+
   /** Ignore files that are not applied, or not as a whole, with the reason. */
   refused(): ReadonlyMap<string, string> {
     return this.#refused

@@ -5,10 +5,10 @@
  */
 import type { BarrierOutcome } from './contract.ts'
 import { type Coverage } from './coverage.ts'
-import type { JournalSlice } from './journal.ts'
+import type { DirtyPath, JournalSlice } from './journal.ts'
 import type { FollowRequest } from './outside.ts'
-
 import { type RegistryOptions, RootWatch, type WatchStatus } from './root-watch.ts'
+import type { RulesInForce } from './silence.ts'
 import type { Uncovered } from './uncovered.ts'
 
 export type { RegistryOptions, WatchStatus } from './root-watch.ts'
@@ -28,6 +28,10 @@ export interface RootReader {
   covers(path: string): boolean
   /** Whether a change of a path is no news to a session that has not used it. */
   ignores(path: string, isDirectory: boolean): boolean
+  /** What makes a change no news, for status. */
+  readonly rules: RulesInForce
+  /** Paths invalidated since the last call of `read`, for status: nothing is taken. */
+  peek(): readonly DirtyPath[]
   /** Follow names elsewhere too; see `OutsideWatches.follow`. */
   follow(request: FollowRequest): { added: boolean; complete: boolean }
   /** A session uses a file: its directory is watched before others. */
@@ -93,6 +97,10 @@ export class WatchRegistry {
       },
       covers: (path) => watch.covers(path),
       ignores: (path, isDirectory) => watch.ignores(path, isDirectory),
+      get rules() {
+        return watch.rules
+      },
+      peek: () => watch.peek(id),
       follow: (request) => watch.follow(id, request),
       prefer: (path) => watch.prefer(id, path),
       barrier: (limitMs, signal, thorough = true) => watch.barrier(limitMs, signal, thorough),

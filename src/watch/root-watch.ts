@@ -11,7 +11,7 @@ import { type Coverage, nextCoverage } from './coverage.ts'
 import { faultOf, ignoreFileFault, ROOT_LOST, SILENT } from './faults.ts'
 import { Gaps } from './gaps.ts'
 import { Ground } from './ground.ts'
-import { Journal, type JournalSlice } from './journal.ts'
+import { type DirtyPath, Journal, type JournalSlice } from './journal.ts'
 import { unlessLate } from './late.ts'
 import { directoryCap, userLimit } from './limits.ts'
 import { type FollowRequest, OutsideWatches } from './outside.ts'
@@ -21,7 +21,7 @@ import { type PastFault, Recovery } from './recovery.ts'
 import { NATIVE } from './platform.ts'
 import { isWithin } from './root.ts'
 import type { Identity } from './root-identity.ts'
-import { Silence } from './silence.ts'
+import { type RulesInForce, Silence } from './silence.ts'
 import type { Uncovered } from './uncovered.ts'
 
 /** What the registry needs from its surroundings. */
@@ -168,6 +168,11 @@ export class RootWatch {
     return slice
   }
 
+  /** What a reader would get, without taking it. */
+  peek(reader: object): readonly DirtyPath[] {
+    return this.#journal.since(this.#cursors.get(reader) ?? this.#journal.head).paths
+  }
+
   leave(reader: object): void {
     this.#cursors.delete(reader)
     this.#preferences.leave(reader)
@@ -178,6 +183,10 @@ export class RootWatch {
     const directory = dirname(path)
     if (directory !== this.root && this.#silence.prunes(directory)) return false
     return !this.#gaps.has(path)
+  }
+
+  get rules(): RulesInForce {
+    return this.#silence.inForce
   }
 
   ignores(path: string, isDirectory: boolean): boolean {

@@ -32,6 +32,16 @@ export interface SilenceRules {
   readonly git: GitSettings | undefined
 }
 
+/** Rules in force, for status. */
+export interface RulesInForce {
+  /** Files of git's rules that were read so far. Absolute paths. */
+  readonly files: readonly string[]
+  /** Such files that are not applied, or not as a whole. */
+  readonly refused: readonly { readonly path: string; readonly why: string }[]
+  /** Absolute paths of the harness's own files below the root. */
+  readonly own: readonly string[]
+}
+
 /** The rules of one root. */
 export class Silence {
   readonly #options: SilenceOptions
@@ -83,6 +93,12 @@ export class Silence {
   /** Ignore files that are not applied, with the reason. */
   get refused(): ReadonlyMap<string, string> {
     return this.#git?.refused() ?? new Map<string, string>()
+  }
+
+  /** What is in force now. */
+  get inForce(): RulesInForce {
+    const refused = Array.from(this.#git?.refused() ?? [], ([path, why]) => ({ path, why }))
+    return { files: this.#git?.ruleFiles() ?? [], refused, own: this.#own }
   }
 
   /**

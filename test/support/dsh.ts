@@ -98,7 +98,7 @@ const callers = (names: RegExp): NodeJS.ProcessEnv =>
  * The environment in which `dsh plugin` starts pnpm. Its home is empty too, so pnpm is told where the
  * caller's registry, certificates, cache and store are: what the checkout needed is there already.
  */
-async function installEnv(scratch: ScratchHome): Promise<NodeJS.ProcessEnv> {
+export async function installEnv(scratch: ScratchHome): Promise<NodeJS.ProcessEnv> {
   const registry = process.env['npm_config_registry'] ?? process.env['NPM_CONFIG_REGISTRY']
   const [config, cache] =
     process.platform === 'darwin' ? ['Library/Preferences', 'Library/Caches'] : ['.config', '.cache']
@@ -150,7 +150,8 @@ export async function packBundle(folder: string): Promise<string> {
   if (!existsSync(join(checkout, 'lib', 'index.js')))
     throw new Error('lib/ is not built: run "pnpm run build" first')
   const tarball = join(folder, 'bundle.tgz')
-  await pnpm(['pack', '--out', tarball])
+  // lib/ is built already, once for all tests.
+  await pnpm(['--config.ignore-scripts=true', 'pack', '--out', tarball])
   return tarball
 }
 

@@ -16,6 +16,8 @@ export interface DshWeb {
   history(sessionId: string): Promise<readonly SessionEvent[]>
   /** Sends a prompt, which also resumes a session of an earlier process, and waits for its turn to end. */
   prompt(sessionId: string, text: string): Promise<void>
+  /** Runs a slash command, as the composer does. @returns its text. */
+  command(sessionId: string, line: string): Promise<string>
   /** Ends the process; calling it again is harmless. */
   stop(): Promise<Outcome>
   /** Ends the process in the middle of whatever it does. */
@@ -81,6 +83,13 @@ export async function startWeb(options: { cwd: string; env: NodeJS.ProcessEnv })
     async sessions() {
       const items = arrayOf(objectOf(await rpc('session.list', {}), 'the list')['items'], 'items')
       return items.map((item) => stringOf(objectOf(item, 'an item')['sessionId'], 'sessionId'))
+    },
+    async command(sessionId, line) {
+      const value = await rpc('commands/execute', { args: { agentId: sessionId, line, images: [] } })
+      const result = objectOf(objectOf(value, 'the execution')['result'], 'its result')
+      const text = typeof result['text'] === 'string' ? result['text'] : ''
+      if (result['kind'] !== 'success') throw new Error(`${line}: ${text}`)
+      return text
     },
     async prompt(sessionId, text) {
       const before = await turnsEnded(sessionId)

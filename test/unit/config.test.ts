@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { checkConfig, Config, ConfigError } from '../../src/config.ts'
+import { checkConfig, ConfigError } from '../../src/config.ts'
+import { Config } from '../../src/index.ts'
 import { SILENT_FILESYSTEMS } from '../../src/watch/mounts.ts'
 
 type Settings = Readonly<Record<string, unknown>>

@@ -2,12 +2,19 @@ import { Context } from '@deepseek-ai/cordis'
 import { Loader } from '@deepseek-ai/cordis-plugin-loader'
 import { AgentRegistry } from '@deepseek-ai/dsh-agent'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { waitFor } from '../support/wait.ts'
 
 const MODULE = new URL('../../src/index.ts', import.meta.url).href
 
 /** Mount the module as a row of a profile does. */
 const load = async (config?: unknown) => {
   const ctx = new Context()
+  const errors: string[] = []
+  ctx.logger.exporter({
+    export: ({ type, args }) => {
+      if (type === 'error') errors.push(args.map(String).join(' '))
+    },
+  })
   const agents = ctx.plugin(AgentRegistry)
   await agents
   const row = ctx.plugin(Loader)
@@ -16,8 +23,9 @@ const load = async (config?: unknown) => {
     await row.dispose()
     await agents.dispose()
   })
-  await ctx.loader.create({ name: MODULE, ...(config === undefined ? {} : { config }) })
+  const id = await ctx.loader.create({ name: MODULE, ...(config === undefined ? {} : { config }) })
   await ctx.loader.await()
+  return { ctx, id, errors }
 }
 
 describe('the row without a configuration', () => {
@@ -26,7 +34,7 @@ describe('the row without a configuration', () => {
     ['an empty one', {}],
     ['empty rooms', { watch: {}, notice: {} }],
   ])('mounts: %s', async (_what, config) => {
-    await expect(load(config)).resolves.toBeUndefined()
+    await expect(load(config)).resolves.toBeDefined()
   })
 })
 
@@ -87,6 +95,27 @@ describe('a wrong setting fails the load and says which, what it is and what is 
 
     expect(message).toContain(`${key} is ${value}; allowed: `)
     expect(message).toContain(allowed)
+  })
+})
+
+describe('a wrong edit of a running row', () => {
+  it('is reported once, and the last good settings stay', async () => {
+    const { ctx, id, errors } = await load({ watch: { backend: 'off' } })
+    const warnings: string[] = []
+    const note = ({ message }: Error) => warnings.push(message)
+    process.on('warning', note)
+    onTestFinished(() => void process.off('warning', note))
+    const edit = async () => ctx.loader.update(id, { config: { watch: { backend: 'of' } } })
+    await expect(edit()).rejects.toThrow('watch.backend is "of"')
+
+    const said = errors.filter((text) => text.includes('Remedy:'))
+    expect(said).toEqual([
+      expect.stringContaining(
+        'an edit of this plugin\'s configuration is not applied: dsh-live-workspace: watch.backend is "of"; allowed:',
+      ),
+    ])
+    await waitFor(() => warnings.length > 0, { timeoutMs: 5_000, describe: 'the warning on stderr' })
+    expect(warnings).toEqual(said)
   })
 })
 
