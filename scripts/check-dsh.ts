@@ -21,7 +21,7 @@ import {
 } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { satisfies, valid } from 'semver'
 
@@ -85,7 +85,12 @@ const SERVICES = /\.(?:inject\(\[|get\()'([a-zA-Z]+)'/g
 
 /** Declarations of all packages of the scope that lie beside a package. */
 const declarationsNear = (dsh: string): string => {
-  const scopes = (createRequire(join(dsh, 'package.json')).resolve.paths(DSH) ?? []).map((path) =>
+  // Not what the environment adds (NODE_PATH): that belongs to another installation.
+  const [real, store = ''] = [realpathSync(dsh), /^.*\/\.pnpm(?=\/)/.exec(realpathSync(dsh))?.[0]]
+  const around = (createRequire(join(real, 'package.json')).resolve.paths(DSH) ?? []).filter((path) =>
+    real.startsWith(dirname(path) + sep),
+  )
+  const scopes = [...around, ...(store === '' ? [] : [join(store, 'node_modules')])].map((path) =>
     join(path, SCOPE),
   )
   const packages = new Set(

@@ -140,7 +140,7 @@ export class Boundary {
     const touchesOthers =
       notices.some(({ category }) => category === 'coverage') ||
       state.unlisted > 0 ||
-      rest.some(({ used, times }) => !used && !state.ownCommands.ranAt(times))
+      rest.some(({ used, times }) => used !== undefined || !state.ownCommands.ranAt(times))
     const toldByOthers = others.flatMap(({ covers }) => covers)
     return { toldByOthers, instructions: turnEnds ? [] : instructions, notices, touchesUsed, touchesOthers }
   }

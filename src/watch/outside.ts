@@ -8,6 +8,7 @@
  */
 import { type FSWatcher, statSync, watch } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { CookieFence } from './cookie.ts'
 
 /** What is to be followed. Absolute real paths. */
 export interface FollowRequest {
@@ -32,6 +33,8 @@ export class OutsideWatches {
   readonly #onChange: (path: string) => void
   readonly #watched = new Map<string, Watched>()
   readonly #followed = new Set<string>()
+  /** Made when it is needed: a tree watcher of this thread has one of its own. */
+  #fence: CookieFence | undefined
   #closed = false
 
   constructor(detached: <T>(make: () => T) => T, onChange: (path: string) => void) {
@@ -60,8 +63,25 @@ export class OutsideWatches {
     return { added, complete }
   }
 
+  /**
+   * Wait until every event from before this call was reported, where the tree watcher has another queue.
+   * @param limitMs - longest wait in ms.
+   * @returns whether they were. Never rejects.
+   */
+  async pass(limitMs: number, signal: AbortSignal): Promise<boolean> {
+    if (this.#closed || this.#watched.size === 0) return true
+    try {
+      this.#fence ??= this.#detached(() => new CookieFence())
+      return await this.#fence.pass(limitMs, signal)
+    } catch {
+      // No room for a cookie: nobody can say whether they were.
+      return false
+    }
+  }
+
   close(): void {
     this.#closed = true
+    this.#fence?.close()
     for (const { watcher } of this.#watched.values()) watcher.close()
     this.#watched.clear()
     this.#followed.clear()

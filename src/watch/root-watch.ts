@@ -209,7 +209,10 @@ export class RootWatch {
     const startedAt = Date.now()
     const comparing = this.#gaps.compare(limitMs, signal, thorough)
     const identity = this.#ground.check()
-    const outcome = await backend.barrier(limitMs, signal)
+    // The tree watcher's events have another queue than those of single directories.
+    const outside = backend.name === NATIVE ? this.#outside.pass(limitMs, signal) : true
+    const passed = await backend.barrier(limitMs, signal)
+    const outcome = (await outside) ? passed : 'unclean'
     const found: Identity =
       typeof identity === 'string' ? identity : await unlessLate(identity, limitMs, signal, 'unknown')
     await comparing

@@ -190,10 +190,8 @@ describe('what is watched before all else', () => {
     const { registry, backend } = scene()
     const reader = registry.join(root, true)
     backend().options.sink.ready()
-    await waitFor(async () => turn().then(() => backend().refreshes > 0), {
-      timeoutMs: LIMIT_MS,
-      describe: 'the rules of git',
-    })
+    await backend().options.prepared
+    await turn()
     const before = backend().refreshes
     reader.prefer(join(root, 'a/used.ts'))
     await turn()
@@ -208,7 +206,7 @@ describe('what is watched before all else', () => {
     const { registry, backend } = scene()
     const reader = registry.join(root, true)
     backend().options.sink.ready()
-    await waitFor(() => backend().refreshes > 0, { timeoutMs: LIMIT_MS, describe: 'the rules of git' })
+    await backend().options.prepared
     const [refreshes, { generation }] = [backend().refreshes, reader]
     backend().options.sink.invalidate(join(root, '.gitignore'), true)
     await turn()

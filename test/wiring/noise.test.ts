@@ -1,5 +1,6 @@
 /** Much that happens in a workspace is nobody's news, and costs a boundary next to nothing. */
 import { execFile } from 'node:child_process'
+import { mkdirSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { git, gitEnvironment } from '../support/git.ts'
@@ -17,6 +18,8 @@ const repository = async (files: Readonly<Record<string, string>>) => {
   git(harness.workspace, 'add', '-A')
   git(harness.workspace, 'commit', '-qm', 'one')
   const agent = await harness.agent('main')
+  // What the bundle itself makes there must not be the news.
+  mkdirSync(harness.path('../dsh-home'), { recursive: true })
   await agent.prompt()
   await agent.call(read('a.ts'))
   await harness.live()
