@@ -19,6 +19,8 @@ export interface StatusSource {
   readonly settings: WorkspaceStatus['settings']
   /** What is known of an agent's session, once its workspace was looked for. */
   stateOf(agent: Agent, signal: AbortSignal): Promise<SessionState>
+  /** Where the durable state of an agent's session is kept, if it is. */
+  manifestOf(agent: Agent): string | undefined
 }
 
 type Format = 'text' | 'json'
@@ -67,7 +69,8 @@ export const registerCommands = (ctx: Context, source: () => Promise<StatusSourc
           const running = await source()
           const state = await running.stateOf(agent, signal)
           const { settings, config } = running
-          return workspaceStatus({ state, session: agent.session, watch: config.watch, settings })
+          const manifest = running.manifestOf(agent)
+          return workspaceStatus({ state, session: agent.session, watch: config.watch, settings, manifest })
         },
         renderWorkspace,
       ),

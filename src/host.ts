@@ -126,6 +126,11 @@ export class Host {
     return state
   }
 
+  /** Where it is kept what an agent's session has seen; `undefined` where nothing is kept. */
+  manifestOf(agent: Agent): string | undefined {
+    return this.#memory?.pathOf(String(agent.session.id))
+  }
+
   /** Leave every session; nothing is told afterwards. */
   async close(): Promise<void> {
     this.#closed = true

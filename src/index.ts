@@ -57,6 +57,7 @@ export const apply = (ctx: Context, config: LiveWorkspaceConfig): void => {
       config: inForce,
       settings: settings(),
       stateOf: (agent, signal) => host.stateOf(agent, signal),
+      manifestOf: (agent) => host.manifestOf(agent),
     }
   })
 }

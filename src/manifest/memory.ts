@@ -54,6 +54,11 @@ export class SessionMemory {
     this.#snapshots = new Snapshots(parts.racyWindowMs)
   }
 
+  /** Absolute path of what is remembered of a session. */
+  pathOf(sessionId: string): string {
+    return this.#parts.store.pathOf(sessionId)
+  }
+
   /**
    * A session begins or is continued.
    * @param reminder - what it needs where nothing is remembered of it; nothing for a session without reads.

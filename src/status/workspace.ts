@@ -9,6 +9,7 @@ import { PLUGIN } from '../messages.ts'
 import type { SessionState } from '../session.ts'
 import type { BarrierOutcome } from '../watch/contract.ts'
 import type { Coverage } from '../watch/coverage.ts'
+import type { RootReader } from '../watch/registry.ts'
 import type { RulesInForce } from '../watch/silence.ts'
 
 /** Coverage as a person is told it. */
@@ -97,6 +98,8 @@ export interface WorkspaceParts {
   readonly session: Session
   readonly watch: WatchConfig
   readonly settings: WorkspaceStatus['settings']
+  /** Where the durable state of this session is kept; absent where nothing is kept. */
+  readonly manifest?: string | undefined
 }
 
 const WHY: Readonly<Record<Exclude<Coverage['kind'], 'degraded'>, string>> = {
@@ -156,8 +159,35 @@ export const toldIn = ({ events, surface }: Session): ToldNotice[] => {
   })
 }
 
+const isoOf = (ms: number): string => new Date(ms).toISOString()
+
+/** What is not watched, and when watching was limited. */
+const watchedIn = (reader: RootReader | undefined): Pick<WorkspaceStatus, 'uncovered' | 'history'> => {
+  const { directories = [], unknown = false } = reader?.uncovered ?? {}
+  const faults = reader?.status.faults ?? []
+  const uncovered = [...directories, ...(unknown ? ['a part that is not known'] : [])]
+  return {
+    ...(uncovered.length > 0 ? { uncovered } : {}),
+    ...(faults.length > 0
+      ? {
+          history: faults.map(({ at, lastedMs, reason }) => ({
+            from: isoOf(at),
+            ...(lastedMs === undefined ? {} : { to: isoOf(at + lastedMs) }),
+            reason,
+          })),
+        }
+      : {}),
+  }
+}
+
 /** The status as it is now. */
-export const workspaceStatus = ({ state, session, watch, settings }: WorkspaceParts): WorkspaceStatus => {
+export const workspaceStatus = ({
+  state,
+  session,
+  watch,
+  settings,
+  manifest,
+}: WorkspaceParts): WorkspaceStatus => {
   const { place, reader, lastBarrier } = state
   const backend = reader?.backend
   return {
@@ -166,10 +196,11 @@ export const workspaceStatus = ({ state, session, watch, settings }: WorkspacePa
     ...(place ? { directory: place.lexical, root: place.root } : {}),
     coverage: coverageOf(reader?.coverage),
     ...(backend ? { backend: { name: backend.name, watchedDirectories: backend.watchedDirectories } } : {}),
+    ...watchedIn(reader),
     ...(lastBarrier
       ? {
           barrier: {
-            at: new Date(lastBarrier.at).toISOString(),
+            at: isoOf(lastBarrier.at),
             outcome: lastBarrier.outcome,
             ms: Math.round(lastBarrier.ms * 10) / 10,
           },
@@ -184,5 +215,6 @@ export const workspaceStatus = ({ state, session, watch, settings }: WorkspacePa
     seen: seenBy(state),
     pending: pendingOf(state),
     told: toldIn(session),
+    ...(manifest === undefined ? {} : { manifest }),
   }
 }
