@@ -8,6 +8,7 @@ import type { LiveWorkspaceConfig } from './config.ts'
 import { Writers } from './attribution.ts'
 import { compare, type Comparison } from './compare.ts'
 import { coverageFor, HEAD, remindersFor } from './conditions.ts'
+import { divide } from './crowd.ts'
 import { withoutDetours } from './detour.ts'
 import type { Outcome } from './outcome.ts'
 import { Contents } from './contents.ts'
@@ -260,8 +261,11 @@ export class Boundary {
       const ofUsed = await this.#judgeAll(state, [...asked.values()], deadline, moment, lost)
       // Used files come first, whatever else has happened; what is left of the time is the others'.
       const rest = new Deadline(watch.maxWaitMs * OTHERS_SHARE, moment.signal)
-      const answers = Array.from(others.values(), (subject) => this.#ask(state, subject, rest, moment.fs))
-      const found = [...ofUsed, ...(await this.#judgeAll(state, answers, rest, moment, lost))]
+      const limits = { ...watch, ...this.#config.notice }
+      const crowd = await divide(state, [...others.values()], ofUsed, limits, rest)
+      const answers = crowd.asked.map((subject) => this.#ask(state, subject, rest, moment.fs))
+      const ofOthers = await this.#judgeAll(state, answers, rest, moment, lost)
+      const found = [...ofUsed, ...ofOthers, ...crowd.counted]
       const live = passed === 'clean' && coverage === 'live'
       if (live && !deadline.expired) state.completeAt = startedAt
       const root = state.place?.root

@@ -148,6 +148,9 @@ const notice = {
   maxOtherPaths: count(0, 10_000, 20).description(
     'Changed files named in directories of which the session has used none; of more, only those alone in their directory are.',
   ),
+  maxCheckedPaths: count(1, 1_000_000, 200).description(
+    'Changed files that the session has not used and that are looked at one by one at a boundary; of more, those that a notice would name come first, and the others are only counted.',
+  ),
   maxMoveReads: count(0, 10_000, 50).description(
     'New files read at one boundary to find out whether a used file was moved there.',
   ),

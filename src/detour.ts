@@ -15,8 +15,8 @@ const MAX_STATUS_BYTES = 16 * 1024 * 1024
 const MAX_NAMED = 200
 
 /** Of what the session has not used, its content says nothing. */
-const isUnknown = ({ used, action, now }: Finding): boolean =>
-  !used && action === 'modified' && now.kind === 'present'
+const isUnknown = ({ used, action, now, uncertain }: Finding): boolean =>
+  !used && action === 'modified' && (now.kind === 'present' || uncertain === true)
 
 /** Whether git, by its own status, has nothing to say of a path: it holds what the index holds. */
 type IsClean = (path: string) => boolean

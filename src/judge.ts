@@ -74,6 +74,12 @@ const uncertain = (state: SessionState, { waiting }: Subject): Finding | undefin
   }
 }
 
+/** A path of which only the change counts: nobody asks what has become of it. */
+export const countOnly = (state: SessionState, subject: Subject): readonly Finding[] => {
+  const finding = uncertain(state, subject)
+  return finding ? [finding] : []
+}
+
 /** Another content under the version that was seen; unless just that was told. */
 const sameVersionAction = (state: SessionState, key: string, { now }: Comparison): Action | undefined =>
   state.receipts.lastWord(key) !== undefined || state.toldDigests.get(key) === now.digest

@@ -61,5 +61,8 @@ const patientDisk: Disk = {
   list: (directory) => readdir(directory, { withFileTypes: true }),
 }
 
+/** The way to ask a disk of this machine directly; `undefined` where that may take long. */
+export const localDisk = (root: string): Disk | undefined => (isLocalDisk(root) ? directDisk : undefined)
+
 /** The way to ask for entries below a root. */
 export const diskFor = (root: string): Disk => (isLocalDisk(root) ? directDisk : patientDisk)

@@ -121,10 +121,8 @@ export class Inspector {
 
   /** One directory too many. */
   leaveOverLimit(directory: string): void {
-    this.#blindSpots.add(
-      directory,
-      overLimit(this.#handles.isFull ? this.#handles.size : this.scope.maxDirectories),
-    )
+    const systems = this.#handles.isFull ? faultOf({ code: 'ENOSPC' }) : undefined
+    this.#blindSpots.add(directory, systems ?? overLimit(this.scope.maxDirectories))
   }
 
   /** Tell what cannot be watched. */

@@ -99,7 +99,7 @@ describe('the archive', () => {
     const changelog = readFileSync(join(installed, 'CHANGELOG.md'), 'utf8')
     // Before a release its entries stand under "Unreleased".
     const version = stringOf(manifest['version'], 'version').replaceAll('.', String.raw`\.`)
-    expect(changelog).toMatch(new RegExp(`^## (Unreleased|\\[?${version})`, 'm'))
+    expect(changelog).toMatch(new RegExp(`^## \\[?(Unreleased|${version})`, 'm'))
     expect(JSON.stringify(manifest['dependencies'])).not.toMatch(/catalog:|workspace:|file:/)
     expect(JSON.stringify(manifest['peerDependencies'])).not.toMatch(/catalog:|workspace:|file:/)
   })
