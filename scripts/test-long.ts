@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util'
 const TESTS = [
   'test/property/two-sessions.test.ts',
   'test/property/more-sessions.test.ts',
+  'test/property/faults.test.ts',
   'test/watch/agents.test.ts',
 ]
 const DEFAULT_MINUTES = '10'
