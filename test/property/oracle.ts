@@ -199,7 +199,9 @@ export class SessionOracle {
       known.unverified = seq
       return
     }
-    if (this.#fails(known, facts)) fail(`cannot have been verified: ${path} (${change.verb})`)
+    // A link that leads elsewhere now is asked about there.
+    if (facts.failing.has(realAt(known.name) ?? known.name))
+      fail(`cannot have been verified: ${path} (${change.verb})`)
     const now = stateAt(known.name)
     const signature = signatureAt(known.name)
     if ((change.verb === 'deleted') !== (now === ABSENT)) fail(`${change.verb}, but it is not so: ${path}`)
@@ -262,6 +264,8 @@ export class SessionOracle {
       const signature = signatureAt(known.name)
       known.certain ??= signature === known.signature
       if (this.#fails(known, facts)) {
+        // Of a link that leads elsewhere now either answer may be had.
+        if (!facts.failing.has(realAt(known.name))) known.vague = true
         if (known.unverified !== undefined || facts.kind !== 'request') continue
         if (counted > 0) counted -= 1
         else if (!known.vague) fail(`not told that it cannot be verified: ${known.name}`)

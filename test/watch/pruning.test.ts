@@ -6,7 +6,6 @@ import { isWithin } from '../../src/watch/root.ts'
 import { WatchRegistry } from '../../src/watch/registry.ts'
 import { waitFor } from '../support/wait.ts'
 import {
-  type Contender,
   contenders,
   factoryOf,
   kernelWatches,
@@ -221,11 +220,11 @@ describe.runIf(onLinux).each(contenders)('%s, links', (via) => {
  * @returns whether nothing was lost; or that it was known, on a thread that stood still, and everything
  *   was looked at before the next barrier was clean.
  */
-const honestBarrier = async (via: Contender, { backend, sink }: Started): Promise<boolean> => {
+const honestBarrier = async ({ backend, sink }: Started): Promise<boolean> => {
   const alls = sink.alls
   if ((await backend.barrier(LIMIT_MS, never)) === 'clean') return sink.alls === alls
-  const isKnown = via !== 'native' && sink.alls > alls
-  return isKnown && (await backend.barrier(LIMIT_MS, never)) === 'clean'
+  // On a busy machine the thread, too, may find so much at once that it must suspect a loss.
+  return sink.alls > alls && (await backend.barrier(LIMIT_MS, never)) === 'clean'
 }
 
 const spread = (count: number) => Array.from({ length: count }, (_, index) => `d${index % 50}/f${index}`)
@@ -246,7 +245,7 @@ describe.runIf(onLinux).each(['native', 'native on this thread'] as const)(
       for (let round = 0; round < 3; round += 1) {
         sink.told.length = 0
         outside(root, `git checkout -q ${round % 2 === 0 ? 'one' : 'two'}`)
-        expect(await honestBarrier(via, { backend, sink })).toBe(true)
+        expect(await honestBarrier({ backend, sink })).toBe(true)
         const told = new Set(sink.told.map(({ path }) => path))
         expect(changed.filter((path) => !told.has(path))).toEqual([])
       }
@@ -264,7 +263,7 @@ describe.runIf(onLinux).each(['native', 'native on this thread'] as const)(
           (path) => !told.has(path),
         )
       }
-      expect(await honestBarrier(via, { backend, sink })).toBe(true)
+      expect(await honestBarrier({ backend, sink })).toBe(true)
       expect(missing()).toEqual([])
       outside(root, 'echo z > d/late/deep/x')
       sink.told.length = 0
