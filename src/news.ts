@@ -9,7 +9,7 @@ import type { Finding } from './judge.ts'
 import type { HeadMove } from './notice/git-head.ts'
 import { headLine } from './notice/head-line.ts'
 import { renderChanges } from './notice/render.ts'
-import { present, type Presentation, type Shapes } from './present.ts'
+import { movesTold, present, type Presentation, type Shapes } from './present.ts'
 import { ABSENT, type Moved, type SessionState } from './session.ts'
 import type { Move } from './shapes.ts'
 
@@ -109,7 +109,7 @@ export const newsFor = (
       maxPathBytes: config.maxPathBytes,
     })
   const rendered = renderChanges(changes, state.unlisted, config, headline)
-  const arrived = new Map(shapes.moves.map((move) => [move.to.key, move]))
+  const arrived = new Map(movesTold(shapes, rendered.named).map((move) => [move.to.key, move]))
   const covered = findings.flatMap(({ key, comparison, covers }) => {
     const content = rendered.shownInFull?.has(key) === true ? comparison?.now : undefined
     const move = arrived.get(key)

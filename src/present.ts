@@ -97,6 +97,19 @@ const changeOf = (
   }
 }
 
+/** Key of the change that a directory's move is. */
+const directoryKey = (from: string): string => `directory:${from}`
+
+/** The moves that a notice with these changes tells of. @param named - keys of its changes. */
+export const movesTold = (
+  { moves, directories }: Shapes,
+  named: ReadonlySet<string> | undefined,
+): readonly Move[] =>
+  moves.filter(({ from, to }) => {
+    const directory = directories.find(({ explains }) => explains.has(from))
+    return named?.has(directory ? directoryKey(directory.from) : to.key) === true
+  })
+
 /** Changes for one notice. @param findings - each target once. */
 export const present = (
   state: SessionState,
@@ -114,6 +127,7 @@ export const present = (
   for (const { from, to, explains } of directories) {
     for (const finding of explains) gone.add(finding)
     changes.push({
+      key: directoryKey(from),
       action: 'moved',
       path: from,
       to,
@@ -125,6 +139,7 @@ export const present = (
   for (const { from, to } of moves) {
     if (directories.some(({ explains }) => explains.has(from))) continue
     changes.push({
+      key: to.key,
       action: 'moved',
       path: from.path,
       to: to.path,

@@ -25,6 +25,8 @@ export interface RenderedNotice {
   readonly text: string
   /** One line for a person. */
   readonly summary: string
+  /** Keys of changes that have a line of their own. */
+  readonly named?: ReadonlySet<string>
   /** Keys of changed files of which everything that changed is shown. */
   readonly shownInFull?: ReadonlySet<string>
 }
@@ -186,6 +188,9 @@ export const renderChanges = (
     }
     if (shown.length > 0) groupsShown.push({ title: group.title, shown })
   }
+  const keysNamed = new Set(
+    groupsShown.flatMap(({ shown }) => shown.flatMap(({ change: { key } }) => key ?? [])),
+  )
   const shownInFull = new Set<string>()
   // Names come first; hunks take what is left.
   const lines = groupsShown.flatMap(({ title, shown }) => [
@@ -212,5 +217,5 @@ export const renderChanges = (
     if (bytesOf(text) <= limits.maxNoticeBytes) break
     text = compose(directories)
   }
-  return { text, summary: summarize(used, others.length + unlisted), shownInFull }
+  return { text, summary: summarize(used, others.length + unlisted), named: keysNamed, shownInFull }
 }

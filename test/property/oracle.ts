@@ -179,13 +179,28 @@ export class SessionOracle {
     const gone = this.#all().filter(({ name }) =>
       directory ? name.startsWith(`${from}/`) && stateAt(name) === ABSENT : name === from,
     )
-    if (gone.length < (directory ? 2 : 1)) fail(`moved, but not known: ${from}`)
-    for (const known of gone) {
+    const moved = gone.flatMap((known) => {
+      const name = directory ? target + known.name.slice(from.length) : target
+      return stateAt(name) === known.content ? [{ known, name }] : []
+    })
+    if (moved.length < (directory ? 2 : 1)) fail(`moved, but not known, or something else: ${from}`)
+    if (directory && stateAt(from) !== ABSENT) fail(`moved, but still there: ${from}`)
+    for (const { known, name } of moved) {
       if (stateAt(known.name) !== ABSENT) fail(`moved, but still there: ${known.name}`)
-      if (!directory && stateAt(target) !== known.content) fail(`moved, but something else: ${target}`)
       if (known.told?.state === ABSENT) fail(`told twice to be gone: ${known.name}`)
-      known.told = { state: ABSENT, signature: undefined, seq }
+      this.#follow(known, name, seq)
     }
+  }
+
+  /** What a session knows of a file goes with it. */
+  #follow(known: Known, name: string, seq: number): void {
+    const real = realAt(name)
+    for (const [key, each] of this.#known) if (each === known) this.#known.delete(key)
+    this.#others.delete(real)
+    if (this.#known.has(real)) return
+    const signature = signatureAt(name)
+    const shownBy = [...known.shownBy, seq]
+    this.#known.set(real, { ...known, name, real, signature, shownBy, told: undefined, certain: undefined })
   }
 
   #readUsed(change: NamedChange, seq: number, facts: BoundaryFacts): void {

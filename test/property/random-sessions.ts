@@ -31,7 +31,7 @@ const breakWatchers = (fault: WatchFault): void => {
 }
 
 /** What the build under test promises of a resumed session. */
-const AFTER_RESUME: AfterResume = 'nothing but a reminder'
+const AFTER_RESUME: AfterResume = 'everything'
 
 /** In each of the two files that run side by side. */
 const RUNS = 150
