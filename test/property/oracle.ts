@@ -78,6 +78,8 @@ export class SessionOracle {
   #accounted: Map<string, string> | undefined
   /** Files that tools of this session have written, committed or not. */
   readonly #written = new Set<string>()
+  /** What files held at the latest boundary. */
+  #atBoundary: ReadonlyMap<string, DiskState> = new Map()
   #boundaries = 0
   #coverage: string | undefined
 
@@ -148,6 +150,9 @@ export class SessionOracle {
     if (notices.length > 1) fail(`${notices.length} notices of changes at one boundary`)
     this.#demandUsed(notices[0], facts)
     this.#demandOthers(notices[0], facts)
+    this.#atBoundary = new Map(
+      [...signaturesBelow(this.#options.root).keys()].map((path) => [path, stateAt(path)]),
+    )
   }
 
   #judgeCoverage(text: string): void {
@@ -333,6 +338,8 @@ export class SessionOracle {
       if (isUsed(path) || this.#written.has(path)) continue
       if (paths.some((named) => path === named || path.startsWith(`${named}/`))) continue
       if (this.#others.get(path) === signature) continue
+      // Away and back since then, by way of git.
+      if (before !== undefined && this.#atBoundary.get(path) === stateAt(path)) continue
       if (counted === 0) fail(`missed: ${path}, which the session has not used`)
       counted -= 1
       this.#others.set(path, signature)
