@@ -220,6 +220,8 @@ const messagesPart = (): string =>
 
 const configPart = (): string =>
   [
+    // Aligned, the table would be as wide as its longest cell.
+    '<!-- prettier-ignore -->',
     '| key | meaning | allowed |',
     '| --- | --- | --- |',
     ...describeConfig().map(({ key, description, allowed }) => {

@@ -6,6 +6,7 @@
 import type { Context } from '@deepseek-ai/cordis'
 import type { Agent } from '@deepseek-ai/dsh-agent'
 import type { CommandDefinition } from '@deepseek-ai/dsh-commands'
+import { quotePath } from './notice/escape.ts'
 import { instructionsStatus } from './status/instructions.ts'
 import { renderInstructions } from './status/render-instructions.ts'
 import { renderWorkspace } from './status/render-workspace.ts'
@@ -22,6 +23,9 @@ export interface StatusSource {
   /** Where the durable state of an agent's session is kept, if it is. */
   manifestOf(agent: Agent): string | undefined
 }
+
+/** Size in bytes up to which a wrong argument is repeated. */
+const MAX_ECHO_BYTES = 80
 
 type Format = 'text' | 'json'
 
@@ -46,7 +50,7 @@ const definition = <Status>(
     if (!format) {
       return {
         kind: 'error',
-        text: `/${name} does not know ${JSON.stringify(rawInput.trim())}; allowed: nothing, or --json`,
+        text: `/${name} does not know ${quotePath(rawInput.trim(), MAX_ECHO_BYTES)}; allowed: nothing, or --json`,
       }
     }
     const status = await collect(agent, signal)

@@ -186,10 +186,14 @@ export interface LiveWorkspaceConfig {
   readonly resume: ResumeConfig
 }
 
+/** A key or a value is shown in terminals and logs: what would act there is shown as an escape. */
+const visibly = (character: string): string =>
+  String.raw`\u` + (character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')
+
 /** One wrong setting. `message` names the key, the value and what is allowed. */
 export class ConfigError extends z.ValidationError {
   constructor(message: string) {
-    super(message, {})
+    super(message.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, visibly), {})
   }
 }
 

@@ -17,7 +17,7 @@ const barrierLine = (status: WorkspaceStatus, now: number): string => {
   if (!barrier) return 'none yet'
   const outcome = {
     clean: 'every event had come',
-    'best-effort': 'best effort: this platform has no exact barrier',
+    'best-effort': 'best effort: this way of watching has no exact barrier',
     unclean: 'events may have been missing; used files were checked one by one',
   }[barrier.outcome]
   return `${ago(barrier.at, now)}, ${barrier.ms} ms, ${outcome}`

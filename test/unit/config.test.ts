@@ -467,3 +467,11 @@ describe('Config, as the host calls it', () => {
     expect(() => Config({ notice: { maxNoticeBytes: NaN } })).toThrow('notice.maxNoticeBytes is NaN')
   })
 })
+
+describe('a message about a wrong setting', () => {
+  it('shows what would act on a terminal as an escape', () => {
+    const message = rejection({ watch: { 'bad\u001b[31mkey\u202e': true } })
+    expect(message).toContain(String.raw`bad\u001b[31mkey\u202e`)
+    expect(rejection({ notice: { turnStopScope: 'a\u202eb' } })).toContain(String.raw`a\u202eb`)
+  })
+})
