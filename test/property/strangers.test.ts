@@ -174,6 +174,7 @@ describe.skipIf(process.platform !== 'linux')('any file name', () => {
   it(
     'is told as it is, or counted where it is no text, within the frame and the budget',
     async () => {
+      const met = new Set<string>()
       const maxNoticeBytes = 65_536
       const harness = await boot({ config: { notice: { maxNoticeBytes, maxPathBytes: 4_096 } } })
       const agent = await harness.agent('main')
@@ -190,8 +191,11 @@ describe.skipIf(process.platform !== 'linux')('any file name', () => {
           const [first] = agent.told
           // The agent read it by its own name, so it is used from now on.
           expect(resultsIn(agent.request).at(-1)).toContain('file')
+          // As text some of them are the same name, and one that keeps changing is not told each time.
+          const fresh = names.map(String).filter((text) => !met.has(text))
+          for (const text of fresh) met.add(text)
           expect(first === undefined ? 0 : readNotice(first.text).counted).toBeGreaterThanOrEqual(
-            Math.min(1, names.length),
+            Math.min(1, fresh.length),
           )
           writeFileSync(paths[0] ?? '', 'changed\n')
           await agent.call(quiet)
