@@ -9,8 +9,6 @@ export default defineConfig({
     hookTimeout: 120_000,
     // Two cores: the e2e files start real processes and would starve each other.
     maxWorkers: 2,
-    // Real processes and watchers on a shared machine: what fails once is tried once more, and the runner says so.
-    retry: 1,
     coverage: {
       provider: 'v8',
       include: ['src/**/*.ts'],

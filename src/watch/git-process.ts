@@ -17,8 +17,6 @@ export interface GitLimits {
   readonly maxBytes: number
   /** Environment for `PATH`, `HOME` and git itself. Default: that of this process. */
   readonly env?: NodeJS.ProcessEnv
-  /** What git reads from its standard input. */
-  readonly input?: string
 }
 
 /**
@@ -30,7 +28,7 @@ export interface GitLimits {
 export const askGit = (
   directory: string,
   args: readonly string[],
-  { timeoutMs, maxBytes, env = process.env, input = '' }: GitLimits,
+  { timeoutMs, maxBytes, env = process.env }: GitLimits,
 ): Promise<string | undefined> =>
   new Promise((settle) => {
     const own = Object.fromEntries(Object.entries(env).filter(([name]) => !FOREIGN.test(name)))
@@ -48,7 +46,7 @@ export const askGit = (
       },
       (error, stdout) => settle(error ? undefined : stdout),
     )
-    // It may end before it has read everything; the answer, or its absence, tells enough.
+    // It is told nothing, and may have ended already.
     child.stdin?.on('error', () => undefined)
-    child.stdin?.end(input)
+    child.stdin?.end()
   })

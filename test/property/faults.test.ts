@@ -141,7 +141,7 @@ const atEveryAwait = async (
 ): Promise<number> => {
   const harness = await boot()
   harness.probe.beforeCall = () => tripwire.pass()
-  for (let nth = 1; nth < MOST; nth += strideAt(place)) {
+  for (let nth = 1; nth < MOST; nth++) {
     const scene = await stage(harness, nth, place)
     tripwire.arm(nth, () => act(scene))
     await reach(scene.agent, place)
@@ -171,10 +171,6 @@ const toldAll = ({ agent }: Scene): void => {
   expect(count(agent, 'ed "c.ts"')).toBe(0)
   expect(instructionsOf(agent).filter((text) => text.includes('very brief'))).toHaveLength(1)
 }
-
-/** Every await within a turn; elsewhere every second one, and every one in the long run. */
-const strideAt = (place: Place): number =>
-  place === 'a later request' || process.env['LIVE_WORKSPACE_LONG_MINUTES'] !== undefined ? 1 : 2
 
 const PLACES: readonly Place[] = ['first request of a turn', 'a later request', 'end of a turn']
 /** Many scenes on a busy machine. */

@@ -13,8 +13,8 @@ const table = [
   '31 30 0:41 / /mnt/share/deep rw - fuse.sshfs me@there: rw',
   '32 22 0:42 / /mnt/c rw - 9p C:\\134 rw,aname=drvfs',
   '33 22 0:43 / /mnt/with\\040space rw - cifs //a/b rw',
-  '34 22 0:44 / /work rw - tmpfs tmpfs rw',
-  '35 22 0:45 / /work rw - virtiofs work rw',
+  '34 22 0:44 / /project rw - tmpfs tmpfs rw',
+  '35 22 0:45 / /project rw - virtiofs work rw',
   'damaged',
   '',
 ].join('\n')
@@ -30,7 +30,7 @@ describe('filesystemIn', () => {
     ['/mnt/c/work', '9p'],
     ['/mnt/with space/a', 'cifs'],
     // Mounted over the other one.
-    ['/work/a', 'virtiofs'],
+    ['/project/a', 'virtiofs'],
   ])('%s lies on %s', (path, type) => {
     expect(filesystemIn(path, table)).toBe(type)
   })
